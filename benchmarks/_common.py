@@ -1,0 +1,119 @@
+"""What the benchmarks share: one thread, records that survive a kill, sections of RESULTS.md.
+
+Import this module before numpy: it pins BLAS to one thread, here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_variable] = "1"
+
+FOLDER = Path(__file__).resolve().parent
+DATA_HOME = Path(os.environ.get("SOBOLEV_DATA_HOME", FOLDER.parent.parent / "shared" / "data"))
+
+Record = dict[str, Any]
+
+
+def argument_parser(description: str) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes, results in a temp folder"
+    )
+    parser.add_argument("--only", metavar="NAME", help="only what has NAME in its name")
+    parser.add_argument("--output", type=Path, help="where RESULTS.md and results/ stand")
+    return parser
+
+
+def output_folder(args: argparse.Namespace) -> Path:
+    """Where to write; a quick run never touches the results of a full one."""
+    if args.output is not None:
+        return args.output
+    return Path(tempfile.mkdtemp(prefix="sobolev-quick-")) if args.quick else FOLDER
+
+
+def choose(named: Iterable[Any], only: str | None) -> list[Any]:
+    """The items whose ``name`` contains ``only``, in any case."""
+    items = list(named)
+    chosen = [item for item in items if only is None or only.lower() in item.name.lower()]
+    if not chosen:
+        raise SystemExit(f"--only {only}: choose among {'; '.join(i.name for i in items)}")
+    return chosen
+
+
+def append_record(path: Path, record: Record) -> None:
+    """Add one JSON line, on disk when this returns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        if file.tell() and not _ends_with_newline(file):
+            file.write(b"\n")  # a killed run left half a line; ``read_records`` skips it
+        file.write(json.dumps(record).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _ends_with_newline(file: Any) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
+
+
+def read_records(path: Path) -> list[Record]:
+    """The complete lines of a file of records."""
+    records = []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return records
+
+
+def write_section(folder: Path, name: str, body: str) -> None:
+    """Put ``body`` between the markers of a section of RESULTS.md, all at once."""
+    path = folder / "RESULTS.md"
+    start, end = f"<!-- {name}:start -->", f"<!-- {name}:end -->"
+    section = f"{start}\n{body.strip()}\n{end}"
+    text = path.read_text() if path.exists() else "# Benchmark results\n"
+    if start in text and end in text:
+        before, rest = text.split(start, 1)
+        text = before + section + rest.split(end, 1)[1]
+    else:
+        text = f"{text.rstrip()}\n\n{section}\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".md.tmp")
+    temporary.write_text(text)
+    os.replace(temporary, path)
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; all columns but the first are right-aligned."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def alternate(*calls: Callable[[], object], repeats: int) -> list[list[float]]:
+    """Seconds of each call, timed in turn so that all meet the same load."""
+    seconds: list[list[float]] = [[] for _ in calls]
+    for _ in range(repeats):
+        for call, times in zip(calls, seconds, strict=True):
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+    return seconds
+
+
+def random_forest(n_trees: int, seed: int, *, classification: bool = False) -> Any:
+    """The peer of every ranking, on one thread."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    forest = RandomForestClassifier if classification else RandomForestRegressor
+    return forest(n_estimators=n_trees, random_state=seed, n_jobs=1)

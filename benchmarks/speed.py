@@ -1,0 +1,197 @@
+"""Time and memory beside a peer, measured in the same run on one thread.
+
+    python benchmarks/speed.py [--quick] [--only NAME]
+
+Each measurement is a line of results/speed.jsonl; RESULTS.md shows the latest of each.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import _common as common
+import _plx4720 as plx4720
+import numpy as np
+
+from sobolev import ConvexSIC, __version__
+from sobolev.convex.feature_maps import BoundFourierMap, FourierMap
+from sobolev.convex.moments import FourierMoments
+from sobolev.datasets import make_sinexp
+
+CHUNK_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A comparison: ``run(quick)`` returns what, peer, seconds, peer_seconds and notes."""
+
+    name: str
+    run: Callable[[bool], common.Record | None]
+    most: float
+
+
+def sinexp(quick: bool) -> common.Record:
+    """Default fit on SinExp beside a random forest."""
+    n, repeats, n_trees = (125, 2, 50) if quick else (500, 5, 500)
+    X, y = make_sinexp(n_samples=n, shuffle_features=True, random_state=0, return_X_y=True)
+    ours, theirs = common.alternate(
+        lambda: ConvexSIC(random_state=0).fit(X, y),
+        lambda: common.random_forest(n_trees, 0).fit(X, y),
+        repeats=repeats,
+    )
+    return {
+        "what": f"default ConvexSIC fit, SinExp {X.shape[0]} × {X.shape[1]}",
+        "peer": f"random forest, {n_trees} trees",
+        "seconds": ours,
+        "peer_seconds": theirs,
+        "notes": {},
+    }
+
+
+def wide(quick: bool) -> common.Record | None:
+    """Default fit on the plx4720 data beside a random forest: time, rank of BRAF, memory."""
+    if not plx4720.PATH.exists():
+        print("plx4720 is left out: point SOBOLEV_DATA_HOME to the folder of the data")
+        return None
+    n_features, n_trees = (300, 50) if quick else (None, 500)
+    X, y, braf = plx4720.load(n_features)
+    memory = plx4720.peak_memory(n_features)
+    sic = ConvexSIC(random_state=0)
+    forest = common.random_forest(n_trees, 0)
+    ours, theirs = common.alternate(
+        lambda: sic.fit(X, y), lambda: forest.fit(X, y), repeats=1 if quick else 3
+    )
+    return {
+        "what": f"default ConvexSIC fit, plx4720 {X.shape[0]} × {X.shape[1]}, a substitute for the "
+        "CCLE matrix of the paper (features of GDSC, response Amax of CCLE)",
+        "peer": f"random forest, {n_trees} trees",
+        "seconds": ours,
+        "peer_seconds": theirs,
+        "notes": {
+            "rank of the BRAF mutation": _rank(sic, braf),
+            "its rank in the random forest": _rank(forest, braf),
+            "peak memory of the fit": _size(memory),
+        },
+    }
+
+
+def _rank(estimator: Any, column: int) -> int:
+    scores = estimator.feature_importances_
+    return 1 + int(np.sum(scores > scores[column]))
+
+
+def moments(quick: bool) -> common.Record:
+    """One pass of Fourier moments beside two bare Gram products of the same size."""
+    n, d, m, repeats = (100_000, 20, 512, 1) if quick else (1_000_000, 100, 512, 3)
+    rng = np.random.default_rng(0)
+    X, psi = rng.standard_normal((n, d)), rng.standard_normal((n, 1))
+    bound = FourierMap(n_components=m).bind(
+        X[:2000], np.ones(d), np.full(2000, 1 / 2000), np.random.default_rng(0)
+    )
+    Z = _values(bound, X)
+    ours, whole, chunked = common.alternate(
+        lambda: FourierMoments.empty(bound, 1).update(X, psi),
+        lambda: [Z.T @ Z for _ in range(2)],
+        lambda: [_chunked_gram(Z) for _ in range(2)],
+        repeats=repeats,
+    )
+    theirs, way = min((whole, "whole"), (chunked, "in chunks"), key=lambda t: np.median(t[0]))
+    small, large = n // 10, 4 * n // 10
+    return {
+        "what": f"Fourier moments, n = {n:,}, d = {d}, m = {m} and the linear block",
+        "peer": f"two products Z'Z of ({n:,}, {m}), {way}",
+        "seconds": ours,
+        "peer_seconds": theirs,
+        "notes": {
+            f"peak allocation for n = {rows:,}": _size(_peak_of_update(bound, X[:rows], psi[:rows]))
+            for rows in (small, large)
+        },
+    }
+
+
+def _values(bound: BoundFourierMap, X: np.ndarray) -> np.ndarray:
+    """phi at the rows, without a second copy of the large array."""
+    Z = np.empty((X.shape[0], bound.n_functions))
+    for start in range(0, X.shape[0], CHUNK_ROWS):
+        Z[start : start + CHUNK_ROWS] = bound.nonlinear_values(X[start : start + CHUNK_ROWS])
+    return Z
+
+
+def _chunked_gram(Z: np.ndarray) -> np.ndarray:
+    total = np.zeros((Z.shape[1], Z.shape[1]))
+    for start in range(0, Z.shape[0], CHUNK_ROWS):
+        chunk = Z[start : start + CHUNK_ROWS]
+        total += chunk.T @ chunk
+    return total
+
+
+def _peak_of_update(bound: BoundFourierMap, X: np.ndarray, psi: np.ndarray) -> int:
+    """Bytes that an update allocates at most, beside the rows it is given."""
+    tracemalloc.start()
+    FourierMoments.empty(bound, 1).update(X, psi)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 2**20:.1f} MiB" if n_bytes < 2**29 else f"{n_bytes / 2**30:.2f} GiB"
+
+
+# The wide fit comes before the moments: its memory includes the peak of this process so far.
+MEASUREMENTS = (
+    Measurement("sinexp", sinexp, most=1.0),
+    Measurement("plx4720", wide, most=3.0),
+    Measurement("moments", moments, most=2.5),
+)
+
+
+def render(records: Sequence[common.Record]) -> str:
+    """The section of RESULTS.md."""
+    latest = {record["name"]: record for record in records}
+    rows = [_row(latest[m.name], m.most) for m in MEASUREMENTS if m.name in latest]
+    header = ["what", "peer", "seconds", "peer's seconds", "ratio (range)", "at most", "besides"]
+    return f"""
+## Speed and memory
+
+Both sides run in turn in the same process on one thread; seconds are medians, the ratio is the
+median over the turns, with its range. Regenerate with `python benchmarks/speed.py`.
+
+{common.markdown_table(header, rows)}
+"""
+
+
+def _row(record: common.Record, most: float) -> list[str]:
+    ours, theirs = np.array(record["seconds"]), np.array(record["peer_seconds"])
+    ratios = ours / theirs
+    spread = f" ({ratios.min():.2f}–{ratios.max():.2f})" if ratios.size > 1 else ""
+    return [
+        f"{record['what']} (sobolev {record['version']})",
+        record["peer"],
+        f"{np.median(ours):.2f}",
+        f"{np.median(theirs):.2f}",
+        f"**{np.median(ratios):.2f}**{spread}",
+        f"{most:g}" + ("" if np.median(ratios) <= most else " (missed)"),
+        "; ".join(f"{name}: {value}" for name, value in record["notes"].items()) or "–",
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    args = common.argument_parser("Time and memory beside a peer.").parse_args(argv)
+    folder = common.output_folder(args)
+    path = folder / "results" / "speed.jsonl"
+    for measurement in common.choose(MEASUREMENTS, args.only):
+        record = measurement.run(args.quick)
+        if record is not None:
+            common.append_record(path, {"name": measurement.name, **record, "version": __version__})
+            print(" | ".join(_row(common.read_records(path)[-1], measurement.most)), flush=True)
+    section = render(common.read_records(path))
+    common.write_section(folder, "speed", section)
+    print(section)
+
+
+if __name__ == "__main__":
+    main()

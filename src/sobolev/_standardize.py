@@ -1,0 +1,49 @@
+"""The one place that standardises columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sobolev._typing import Array, Mask
+
+_CHUNK_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class Standardizer:
+    """Weighted mean and scale of each column; constant columns are marked and left out.
+
+    Attributes
+    ----------
+    center, scale : array of shape (d,)
+        Mean and standard deviation.
+    varying : array of shape (d,)
+        False for constant columns.
+    """
+
+    center: Array
+    scale: Array
+    varying: Mask
+
+    @classmethod
+    def fit(cls, X: Array, p: Array) -> Standardizer:
+        """Learn from rows with probabilities p, in two passes over chunks of rows."""
+        chunks = [slice(i, i + _CHUNK_ROWS) for i in range(0, X.shape[0], _CHUNK_ROWS)]
+        reference = X[0].astype(float)
+        center = sum(p[c] @ (X[c] - reference) for c in chunks) + reference
+        variance = sum(p[c] @ (X[c] - center) ** 2 for c in chunks)
+        low, high = X.min(axis=0), X.max(axis=0)
+        scale = np.sqrt(variance)
+        # A spread of a few units in the last place is rounding, not variation.
+        noise = 8 * np.finfo(X.dtype).eps * np.maximum(np.abs(low), np.abs(high))
+        varying = (high > low) & (scale > noise)
+        return cls(center, np.where(varying, scale, 1.0), varying)
+
+    def transform(self, X: Array) -> Array:
+        """The varying columns in standard units."""
+        if self.varying.all():
+            return (X - self.center) / self.scale
+        v = self.varying
+        return (X[:, v] - self.center[v]) / self.scale[v]

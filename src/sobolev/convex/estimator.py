@@ -1,0 +1,501 @@
+"""ConvexSIC: the kernel form of the Sobolev Independence Criterion as a scikit-learn selector."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from sobolev._random import RandomState, check_generator
+from sobolev._standardize import Standardizer
+from sobolev._typing import Array, Index, Mask
+from sobolev.convex.feature_maps import LandmarkMap, resolve_feature_map
+from sobolev.convex.fitting import (
+    AUTO_ROUNDS,
+    LAMS,
+    MEASURES,
+    Fit,
+    Sample,
+    Settings,
+    choose_lam,
+    cross_validate,
+    fit_critic,
+    row_risk,
+)
+from sobolev.convex.solvers import SOLVERS, JointSolution, Penalties, decomposition
+from sobolev.criterion import Groups, parse_groups
+from sobolev.exceptions import ConvergenceWarning, DataWarning
+from sobolev.selection import (
+    SICSelectorMixin,
+    plain_target,
+    select,
+    validate_rows,
+    validate_training,
+)
+from sobolev.targets import TargetEncoder
+
+Folds = int | list[Index]
+
+# Up to this many rows equal ones are looked for (landmark maps: always) and merged.
+MERGE_ROWS = 5000
+
+
+class ConvexSIC(SICSelectorMixin, BaseEstimator):
+    r"""Feature selection by convex SIC: a kernel critic and importances that sum to one.
+
+    Finds the critic f that best tells the joint law of (x, y) from the product of the marginals,
+
+    .. math::
+
+        \mathrm{SIC} = \sup_f\ E_{p_{xy}} f - E_{p_x p_y} f
+          - \frac{\lambda}{2} \Big(\sum_j \sqrt{E |\partial_j f|^2}\Big)^2
+          - \frac{\rho}{2} E f^2 - \frac{\tau}{2} \|f\|^2 ,
+
+    a convex problem for :math:`f(x, y) = \phi(x)^\top U \psi(y)`. The importance of feature j is
+    its share of the gradient penalty.
+
+    Parameters
+    ----------
+    lam : float or "auto", default="auto"
+        Weight of the sparsity-inducing gradient penalty. "auto" chooses it by cross-validated risk.
+    rho : float, default=1.0
+        Weight of E f². At 1 the risk is half the explained variance.
+    tau : float, default=1e-4
+        Weight of the squared norm of f in its function space.
+    epsilon : float or sequence of float, default=1e-12
+        Perturbation that keeps importances positive. A decreasing sequence is a continuation
+        (Theorem 2): each solution starts the next.
+    feature_map : {"auto", "landmark", "fourier", "linear", "polynomial"} or object, default="auto"
+        The map phi. "auto" takes landmarks (kernel functions at the rows) beside a linear block up
+        to 5,000 rows and Fourier features beside it beyond. An object with ``values(X)`` and
+        ``derivative(X, j)`` on standardised columns is a map of your own.
+    n_components : int or None, default=None
+        The most landmarks (None: 1,000) or the number of Fourier features (None: 1,024).
+    recursions : int or "auto", default="auto"
+        Rounds of the recursive metric: the kernel is rescaled by the importances and refitted. 1 is
+        the paper; "auto" goes on until the importances settle, ten rounds at most.
+    solver : {"alternating", "bcd"}, default="alternating"
+        Algorithm 1 or Algorithm 2 of the paper.
+    measure : {"product", "permuted", "mixture", "joint"}, default="product"
+        The measure of the penalties. "product" is exact; "permuted" is the paper's estimator with
+        one permuted copy of the response.
+    groups : mapping or sequence of sequences, optional
+        Groups of columns, by name or position, that share one importance.
+    select_targets : bool, default=False
+        Also weigh the columns of a multi-output y (``target_importances_``).
+    target_type : {"auto", "regression", "classification"}, default="auto"
+        What y is. "auto" takes text, booleans and integers of at most 20 values as labels.
+    target_basis : {"standard", "normal_scores", "polynomial"}, default="standard"
+        The encoding of a numeric y.
+    target_degree : int, default=3
+        Degree of the polynomial encoding.
+    n_features_to_select : int, float or None, default=None
+        Select so many features, or this fraction.
+    threshold : float or None, default=None
+        Select features with a larger importance. By default those above the mean, 1/d.
+    cv : int or splitter or iterable, default=5
+        Folds for ``lam="auto"``. An int deals rows out along the sorted response. Of a splitter
+        the test rows are used; all other rows train.
+    max_iter : int, default=100
+        The most iterations of the solver in the last round.
+    tol : float, default=1e-3
+        Stop when the importances move by less, in total variation.
+    warm_start : bool, default=False
+        Start from the importances of the last fit.
+    random_state : int, Generator, RandomState or None, default=None
+        Used for Fourier frequencies, for landmarks beyond 1,000 rows and for
+        ``measure="permuted"``.
+    n_jobs : int or None, default=None
+        Threads for the folds; the result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar, 2 prints every iteration.
+
+    Attributes
+    ----------
+    feature_importances_ : array of shape (d,)
+        eta, of sum one; zero for constant columns.
+    group_importances_ : array of shape (n_groups,)
+        eta of each group, if ``groups`` is given; their names are in ``group_names_``.
+    target_importances_ : array of shape (n_outputs,)
+        If ``select_targets``.
+    support_ : array of bool, shape (d,)
+        The selected features.
+    sic_ : float
+        The criterion, half the mean difference.
+    decomposition_ : Decomposition
+        The three terms of the corollary and each feature's part.
+    lam_ : float
+        The weight used.
+    lam_risks_ : array of shape (n_folds, n_lams) or None
+        Held-out risk along ``lam_path_`` if lam was chosen.
+    n_iter_, n_rounds_ : int
+        Iterations of the last round and rounds.
+    objective_curve_ : array
+        The objective along the last round.
+    classes_ : array
+        The labels, if y was a single column of labels.
+    n_features_in_ : int
+    feature_names_in_ : array
+        Names of the columns, if X was a DataFrame.
+
+    See Also
+    --------
+    sic_path : importances and risk along lam.
+    sobolev.sic_test : test of independence.
+
+    Notes
+    -----
+    Columns are standardised inside, so rescaling or shifting a column changes nothing. Duplicated
+    columns share their importance equally. With landmarks and linear maps the result depends
+    neither on a seed (up to 1,000 rows) nor on the order of rows or columns. Importances rank
+    features; they carry no error guarantee by themselves.
+
+    References
+    ----------
+    Y. Mroueh, T. Sercu, M. Rigotti, I. Padhi, C. dos Santos (2019). Sobolev Independence
+    Criterion. Advances in Neural Information Processing Systems 32.
+
+    Examples
+    --------
+    >>> from sobolev import ConvexSIC
+    >>> from sobolev.datasets import make_sinexp
+    >>> data = make_sinexp(n_samples=300, n_features=12, random_state=0)
+    >>> sic = ConvexSIC(n_features_to_select=6).fit(data.data, data.target)
+    >>> sic.get_support(indices=True)
+    array([0, 1, 2, 3, 4, 5])
+    >>> round(float(sic.feature_importances_.sum()), 6)
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        lam: float | str = "auto",
+        rho: float = 1.0,
+        tau: float = 1e-4,
+        epsilon: float | Sequence[float] = 1e-12,
+        feature_map: Any = "auto",
+        n_components: int | None = None,
+        recursions: int | str = "auto",
+        solver: str = "alternating",
+        measure: str = "product",
+        groups: Any = None,
+        select_targets: bool = False,
+        target_type: str = "auto",
+        target_basis: str = "standard",
+        target_degree: int = 3,
+        n_features_to_select: int | float | None = None,
+        threshold: float | None = None,
+        cv: Any = 5,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.lam = lam
+        self.rho = rho
+        self.tau = tau
+        self.epsilon = epsilon
+        self.feature_map = feature_map
+        self.n_components = n_components
+        self.recursions = recursions
+        self.solver = solver
+        self.measure = measure
+        self.groups = groups
+        self.select_targets = select_targets
+        self.target_type = target_type
+        self.target_basis = target_basis
+        self.target_degree = target_degree
+        self.n_features_to_select = n_features_to_select
+        self.threshold = threshold
+        self.cv = cv
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ConvexSIC:
+        """Fit the critic and the importances.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, d)
+            Numeric columns without missing values.
+        y : array-like of shape (n,) or (n, q)
+            Numbers or labels.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative weights; an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        for name in ("classes_", "group_importances_", "group_names_", "target_importances_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        sample, settings, folds = self._prepare(X, y, sample_weight)
+        self._fit_sample(sample, settings, folds)
+        return self
+
+    def witness(self, X: Any, y: Any) -> Array:
+        """The critic f(x, y) for each row: high where the pair looks dependent.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        h, psi = self._pairs(X, y)
+        return np.sum(h * psi, axis=1)
+
+    def risk(self, X: Any, y: Any) -> Array:
+        """The penalised witness f(x, y) - rho/2 E_ỹ f(x, ỹ)² for each row.
+
+        Its mean on new rows is the held-out criterion; with ``rho=1`` and one response it is half
+        the reduction of the squared error.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        h, psi = self._pairs(X, y)
+        return row_risk(h, psi, self.rho)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean risk, the held-out criterion."""
+        return float(np.average(self.risk(X, y), weights=sample_weight))
+
+    def _pairs(self, X: Any, y: Any) -> tuple[Array, Array]:
+        check_is_fitted(self, "feature_importances_")
+        X = validate_rows(self, X, reset=False)
+        psi = self.encoder_.transform(plain_target(y))
+        if psi.shape[0] != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows but y has {psi.shape[0]}.")
+        return self.critic_(self.standardizer_.transform(X)), psi
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.lam, str):
+            if self.lam != "auto":
+                raise ValueError(f'lam={self.lam!r} is unknown; use a positive number or "auto".')
+        else:
+            _check_number("lam", self.lam, positive=True)
+        _check_number("rho", self.rho)
+        _check_number("tau", self.tau, positive=True)
+        _check_number("tol", self.tol)
+        epsilons = np.atleast_1d(self.epsilon)
+        for value in epsilons:
+            _check_number("epsilon", value, positive=True)
+        if epsilons.size == 0 or np.any(np.diff(epsilons) >= 0):
+            raise ValueError(
+                f"epsilon={self.epsilon!r} must be a number or a decreasing sequence of numbers."
+            )
+        for name, allowed in (("solver", tuple(SOLVERS)), ("measure", MEASURES)):
+            if getattr(self, name) not in allowed:
+                options = ", ".join(f'"{a}"' for a in allowed)
+                raise ValueError(f"{name}={getattr(self, name)!r} is unknown; use {options}.")
+        _check_count("max_iter", self.max_iter)
+        if self.n_components is not None:
+            _check_count("n_components", self.n_components)
+        if self.recursions != "auto":
+            _check_count("recursions", self.recursions)
+        if self.select_targets and (self.measure != "product" or self.solver != "alternating"):
+            raise ValueError(
+                'select_targets=True needs measure="product" and solver="alternating".'
+            )
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Sample, Settings, Folds]:
+        """Validate, encode and standardise; learns everything that does not need the solver."""
+        names = getattr(X, "columns", None)
+        X, y, p = validate_training(self, X, y, sample_weight)
+        # A selection rule that cannot hold is reported before the fit, not after.
+        select(np.zeros(X.shape[1]), self.n_features_to_select, self.threshold)
+        used = p > 0
+        folds = _folds(self.cv, X, y, used)
+        if not used.all():
+            X, p = X[used], p[used]
+            y = y.iloc[used] if hasattr(y, "iloc") else y[used]
+        self.encoder_ = TargetEncoder(self.target_type, self.target_basis, self.target_degree)
+        psi = self.encoder_.fit(y, p).transform(y)
+        if self.encoder_.classes_ is not None:
+            self.classes_ = self.encoder_.classes_
+        spec = resolve_feature_map(self.feature_map, self.n_components, X.shape[0])
+        few = isinstance(spec, LandmarkMap) or X.shape[0] <= MERGE_ROWS
+        if few and self.measure != "permuted" and isinstance(folds, int):
+            X, psi, p = _merge_equal_rows(X, psi, p)
+        self.standardizer_ = Standardizer.fit(X, p)
+        varying = self.standardizer_.varying
+        if not varying.all():
+            self._report_constant(varying, names)
+        groups = self._groups(names, varying)
+        settings = Settings(
+            map=spec,
+            rho=float(self.rho),
+            tau=float(self.tau),
+            epsilons=tuple(float(e) for e in np.atleast_1d(self.epsilon)),
+            groups=groups,
+            solver=self.solver,
+            measure=self.measure,
+            rounds=AUTO_ROUNDS if self.recursions == "auto" else int(self.recursions),
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            seed=int(check_generator(self.random_state).integers(2**32)),
+            output_weights=self.encoder_.output_weights if self.select_targets else None,
+        )
+        return Sample(self.standardizer_.transform(X), psi, p), settings, folds
+
+    def _report_constant(self, varying: Mask, names: Any) -> None:
+        constant = np.flatnonzero(~varying)
+        if constant.size == varying.size:
+            raise ValueError("every column of X is constant; at least one must vary to explain y.")
+        shown = ", ".join(repr(names[j]) if names is not None else str(j) for j in constant[:5])
+        more = f" and {constant.size - 5} more" if constant.size > 5 else ""
+        warnings.warn(
+            f"constant columns get importance 0: {shown}{more}.", DataWarning, stacklevel=4
+        )
+
+    def _groups(self, names: Any, varying: Mask) -> Groups | None:
+        if self.groups is None:
+            return None
+        labels = None if names is None else [str(name) for name in names]
+        return parse_groups(self.groups, varying.size, labels).restrict(np.flatnonzero(varying))
+
+    def _fit_sample(self, sample: Sample, settings: Settings, folds: Folds) -> None:
+        # A warm start needs the same columns and groups; anything else starts afresh.
+        start = getattr(self, "_state", None) if self.warm_start else None
+        size = sample.X.shape[1] if settings.groups is None else settings.groups.n_groups
+        if start is not None and (start[0].size != sample.X.shape[1] or start[1].size != size):
+            start = None
+        with _Progress(self.verbose) as progress:
+            self.lam_path_, self.lam_risks_ = None, None
+            lam = self.lam
+            if lam == "auto":
+                progress.stage("choosing lam")
+                self.lam_path_ = np.array(LAMS)
+                self.lam_risks_ = cross_validate(sample, settings, LAMS, folds, self.n_jobs)
+                lam = choose_lam(self.lam_risks_, LAMS)
+            progress.stage(f"fitting at lam={lam:g}")
+            fit = fit_critic(sample, settings, float(lam), start, progress.iteration)
+        self.lam_ = float(lam)
+        self._store(fit, settings)
+
+    def _store(self, fit: Fit, settings: Settings) -> None:
+        solution, varying = fit.solution, self.standardizer_.varying
+        penalties = Penalties(self.lam_, settings.rho, settings.tau, settings.epsilons[-1])
+        self.critic_ = fit
+        self._state = (fit.metric, solution.eta)
+        terms = decomposition(fit.forms, solution, penalties, settings.groups)
+        self.decomposition_ = replace(terms, per_feature=_spread(terms.per_feature, varying))
+        eta = solution.eta
+        if settings.groups is not None:
+            self.group_importances_, self.group_names_ = eta, settings.groups.names
+            eta = settings.groups.feature_importances(eta, solution.squared_gradients)
+        self.feature_importances_ = _spread(eta, varying)
+        if isinstance(solution, JointSolution):
+            self.target_importances_ = solution.zeta
+        self.sic_ = 0.5 * self.decomposition_.mean_difference
+        self.n_iter_ = max(1, solution.n_iter)
+        self.n_rounds_ = fit.n_rounds
+        self.objective_curve_ = solution.objective_curve
+        if not solution.converged:
+            warnings.warn(
+                f"the importances still move by {solution.residual:.2g} after "
+                f"max_iter={self.max_iter} iterations (tol={self.tol:g}); raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+
+class _Progress:
+    """A bar on standard error with the stage and the current objective (``verbose``)."""
+
+    def __init__(self, verbose: int) -> None:
+        self.verbose = verbose
+
+    def __enter__(self) -> _Progress:
+        if self.verbose:
+            from rich.console import Console
+            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+            self.console = Console(stderr=True)
+            self.bar = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                TimeElapsedColumn(),
+                console=self.console,
+            )
+            self.bar.start()
+            self.task = self.bar.add_task("starting", total=None)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.verbose:
+            self.bar.stop()
+
+    def stage(self, text: str) -> None:
+        self.text = text
+        if self.verbose:
+            self.bar.update(self.task, description=text)
+
+    def iteration(self, number: int, iteration: int, objective: float) -> None:
+        if not self.verbose:
+            return
+        line = f"{self.text} · round {number}, iteration {iteration}, SIC {-objective:.5f}"
+        self.bar.update(self.task, description=line)
+        if self.verbose > 1:
+            self.console.print(line)
+
+
+def _spread(values: Array, varying: Mask) -> Array:
+    """Values of the varying columns among all columns, zero for constant ones."""
+    out = np.zeros(varying.size)
+    out[varying] = values
+    return out
+
+
+def _merge_equal_rows(X: Array, psi: Array, p: Array) -> tuple[Array, Array, Array]:
+    """Give equal rows one copy with their total weight, in order of first appearance."""
+    _, first, inverse = np.unique(
+        np.hstack([X, psi]), axis=0, return_index=True, return_inverse=True
+    )
+    if first.size == p.size:
+        return X, psi, p
+    mass: Array = np.bincount(inverse.ravel(), weights=p).astype(float)
+    order = np.argsort(first)
+    return X[first[order]], psi[first[order]], mass[order]
+
+
+def _folds(cv: Any, X: Array, y: Any, used: Mask) -> Folds:
+    """The number of folds, or the test rows of a user's splits among the rows that are used."""
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        if cv < 2:
+            raise ValueError(f"cv={cv} must be at least 2.")
+        return int(cv)
+    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+        raise TypeError(f"cv must be a count, a splitter or an iterable of splits; got {cv!r}.")
+    splits = cv.split(X, y) if hasattr(cv, "split") else cv
+    position = np.cumsum(used) - 1
+    tests = [np.asarray(test) for _, test in splits]
+    return [position[test][used[test]] for test in tests if used[test].any()]
+
+
+def _check_number(name: str, value: Any, *, positive: bool = False) -> None:
+    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+        raise TypeError(f"{name} must be a finite number; got {value!r}.")
+    if value < 0 or (positive and value == 0):
+        raise ValueError(f"{name}={value} must be {'positive' if positive else 'at least 0'}.")
+
+
+def _check_count(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer; got {value!r}.")
+    if value < 1:
+        raise ValueError(f"{name}={value} must be at least 1.")

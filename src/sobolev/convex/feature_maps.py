@@ -1,0 +1,459 @@
+r"""Feature maps phi(x) of the convex critic: landmark, Fourier, polynomial, linear, or your own.
+
+Every map works on standardised columns. A map is a small specification; ``bind(X, metric, p, rng)``
+places it on the data (landmarks, frequencies) under a metric and returns a *bound map*, which knows
+
+- ``values(X)``: phi at rows, (n, m + d) with the linear block last;
+- ``forms(X, psi, p, omega)``: the :class:`~sobolev.convex.quadratics.QuadraticForms` of a sample.
+
+A user's own map is any object with ``values(X)`` -> (n, m) and ``derivative(X, j)`` -> (n, m), and
+optionally ``fit(X)``.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.special import comb
+
+from sobolev._typing import Array, Index
+from sobolev.convex.quadratics import (
+    CoupledForms,
+    DensePart,
+    LandmarkPart,
+    LinearPart,
+    Part,
+    QuadraticForms,
+)
+
+# Up to this many rows each row is a landmark; beyond, a subset is.
+MAX_LANDMARKS = 1000
+
+
+@runtime_checkable
+class FeatureMap(Protocol):
+    """A user's own map: values and derivatives on standardised columns."""
+
+    def values(self, X: Array) -> Array:
+        """phi at the rows, (n, m)."""
+
+    def derivative(self, X: Array, j: int) -> Array:
+        """∂phi/∂x_j at the rows, (n, m)."""
+
+
+class BoundMap:
+    """What the bound maps share: values, and forms assembled from a part and a linear block."""
+
+    linear: bool
+    n_functions: int
+
+    def nonlinear_values(self, X: Array) -> Array:
+        """phi without the linear block, (n, m)."""
+        raise NotImplementedError
+
+    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> Part | None:
+        """The nonlinear part's quadratic forms."""
+        raise NotImplementedError
+
+    def values(self, X: Array) -> Array:
+        """phi at the rows, the linear block last."""
+        if not self.linear:
+            return self.nonlinear_values(X)
+        if self.n_functions == 0:
+            return X
+        return np.hstack([self.nonlinear_values(X), X])
+
+    def forms(self, X: Array, psi: Array, p: Array, omega: Array | None = None) -> QuadraticForms:
+        """The quadratic forms of a sample with row probabilities p.
+
+        ``omega`` are the weights of the rows in the second moments: p for the product measure.
+        X must be centred when the map has a linear block.
+        """
+        omega = p if omega is None else omega
+        linear = LinearPart.from_rows(X, psi, p, omega) if self.linear else None
+        return QuadraticForms(self.part(X, psi, p, omega), linear)
+
+
+def pivoted_landmarks(K: Array, tol: float) -> Index:
+    """Rows that span the kernel matrix up to ``tol``, by pivoted Cholesky, in pivot order."""
+    _, pivots, rank, _ = lapack.dpstrf(K, tol=tol, lower=1)
+    return np.asarray(pivots[:rank] - 1, dtype=np.intp)
+
+
+def squared_distances(X: Array, Y: Array, metric: Array) -> Array:
+    """Sum of metric_j (x_j - y_j)² for all pairs of rows."""
+    root = np.sqrt(metric)
+    A, B = X * root, Y * root
+    D = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2.0 * A @ B.T
+    return np.maximum(D, 0.0, out=D)
+
+
+def median_squared_distance(X: Array, metric: Array, p: Array, max_rows: int = 1000) -> float:
+    """Weighted median of the squared distances between distinct rows under a metric."""
+    step = max(1, -(-X.shape[0] // max_rows))
+    rows, weights = X[::step], p[::step]
+    D = squared_distances(rows, rows, metric)
+    upper = np.triu_indices_from(D, k=1)
+    distance, mass = D[upper], (weights[:, None] * weights)[upper]
+    positive = distance > 1e-12 * max(float(distance.max(initial=0.0)), 1e-300)
+    if not positive.any():
+        return 1.0
+    distance, mass = distance[positive], mass[positive]
+    order = np.argsort(distance)
+    below = np.cumsum(mass[order])
+    half = 0.5 * below[-1] * (1 + 1e-9 * np.array([-1.0, 1.0]))
+    return float(distance[order][np.searchsorted(below, half)].mean())
+
+
+@dataclass(frozen=True)
+class LandmarkMap:
+    """Gaussian (or heavier-tailed) kernel functions centred at rows of the data.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        The most landmarks. None takes every row up to 1,000 and 1,000 of them beyond.
+    bandwidth : float, default=0.4
+        The squared bandwidth is this times the median squared distance.
+    kernel : {"gaussian", "cauchy"}, default="gaussian"
+        exp(-q/2), or the heavier-tailed 1 / (1 + q/2).
+    linear : bool, default=True
+        Whether a linear block stands beside the kernel functions.
+    tol : float, default=1e-6
+        Landmarks that the others represent up to this squared norm are left out.
+    """
+
+    n_components: int | None = None
+    bandwidth: float = 0.4
+    kernel: str = "gaussian"
+    linear: bool = True
+    tol: float = 1e-6
+
+    def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundLandmarkMap:
+        """Choose bandwidth and landmarks on data."""
+        g = metric / (self.bandwidth * median_squared_distance(X, metric, p))
+        most = MAX_LANDMARKS if self.n_components is None else self.n_components
+        candidates = X
+        if X.shape[0] > most:
+            candidates = X[np.sort(rng.choice(X.shape[0], size=most, replace=False, p=p))]
+        kernel = _kernel_matrix(self.kernel, candidates, candidates, g)[0]
+        centers = candidates[np.sort(pivoted_landmarks(kernel, self.tol))]
+        return BoundLandmarkMap(self, centers, g)
+
+
+class BoundLandmarkMap(BoundMap):
+    """A landmark map with its landmarks and metric."""
+
+    def __init__(self, spec: LandmarkMap, centers: Array, g: Array) -> None:
+        self.spec, self.centers, self.g = spec, centers, g
+        self.linear = spec.linear
+        self.n_functions = centers.shape[0]
+
+    def nonlinear_values(self, X: Array) -> Array:
+        """The kernel between rows and landmarks."""
+        return _kernel_matrix(self.spec.kernel, X, self.centers, self.g)[0]
+
+    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> LandmarkPart:
+        """The kernel's quadratic forms."""
+        K, H = _kernel_matrix(self.spec.kernel, X, self.centers, self.g)
+        G = _kernel_matrix(self.spec.kernel, self.centers, self.centers, self.g)[0]
+        return LandmarkPart(X, self.centers, None, K, H, G, self.g, psi, p, omega)
+
+
+def _kernel_matrix(kernel: str, X: Array, C: Array, g: Array) -> tuple[Array, Array]:
+    """The kernel and minus its derivative in q/2; the same array for the Gaussian."""
+    q = squared_distances(X, C, g)
+    q *= 0.5
+    if kernel == "gaussian":
+        np.negative(q, out=q)
+        np.exp(q, out=q)
+        return q, q
+    if kernel == "cauchy":
+        K = 1.0 / (1.0 + q)
+        return K, K**2
+    raise ValueError(f'kernel={kernel!r} is unknown; use "gaussian" or "cauchy".')
+
+
+@dataclass(frozen=True)
+class FourierMap:
+    """Random Fourier features of the Gaussian kernel, in pairs cos(w·x), sin(w·x).
+
+    The frequencies are orthogonal in blocks, which lowers the variance of the kernel estimate.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        The number of features, two for each frequency. None takes 1024.
+    bandwidth : float, default=0.4
+        The squared bandwidth is this times the median squared distance.
+    linear : bool, default=True
+        Whether a linear block stands beside them.
+    """
+
+    n_components: int | None = None
+    bandwidth: float = 0.4
+    linear: bool = True
+
+    def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundFourierMap:
+        """Draw the frequencies for the bandwidth of the data."""
+        m = 1024 if self.n_components is None else self.n_components
+        g = metric / (self.bandwidth * median_squared_distance(X, metric, p))
+        frequencies = orthogonal_gaussian(max(1, m // 2), X.shape[1], rng) * np.sqrt(g)
+        return BoundFourierMap(frequencies, self.linear)
+
+
+class BoundFourierMap(BoundMap):
+    """A Fourier map with its frequencies, (m / 2, d)."""
+
+    def __init__(self, frequencies: Array, linear: bool) -> None:
+        self.frequencies, self.linear = frequencies, linear
+        self.n_functions = 2 * frequencies.shape[0]
+
+    def nonlinear_values(self, X: Array) -> Array:
+        """Cosines, then sines, scaled so that phi·phi = 1."""
+        return fourier_values(X, self.frequencies)
+
+    def forms(self, X: Array, psi: Array, p: Array, omega: Array | None = None) -> QuadraticForms:
+        """The quadratic forms, through one pass of moments."""
+        from sobolev.convex.moments import FourierMoments
+
+        moments = FourierMoments.empty(self, psi.shape[1])
+        return moments.update(X, psi, p, omega).forms()
+
+
+def fourier_values(X: Array, frequencies: Array) -> Array:
+    """sqrt(1/h) (cos(x·w), sin(x·w)) for h frequencies."""
+    h = frequencies.shape[0]
+    out = np.empty((X.shape[0], 2 * h))
+    phase = X @ frequencies.T
+    np.cos(phase, out=out[:, :h])
+    np.sin(phase, out=out[:, h:])
+    out *= np.sqrt(1.0 / h)
+    return out
+
+
+def orthogonal_gaussian(h: int, d: int, rng: np.random.Generator) -> Array:
+    """Rows that are standard normal each, and orthogonal within blocks of d."""
+    blocks: list[Array] = []
+    while sum(b.shape[0] for b in blocks) < h:
+        rows = min(d, h - sum(b.shape[0] for b in blocks))
+        basis, triangle = np.linalg.qr(rng.standard_normal((d, rows)))
+        basis *= np.sign(np.diag(triangle))  # LAPACK's signs are not random
+        blocks.append(basis.T * np.sqrt(rng.chisquare(d, size=rows))[:, None])
+    return np.vstack(blocks)
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """The linear map phi(x) = x: SIC is then close to a group lasso on standardised columns."""
+
+    linear: bool = True
+
+    def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundLinearMap:
+        """Nothing to choose."""
+        return BoundLinearMap()
+
+
+class BoundLinearMap(BoundMap):
+    """The linear block alone."""
+
+    linear = True
+    n_functions = 0
+
+    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> None:
+        """No nonlinear part."""
+        return None
+
+
+@dataclass(frozen=True)
+class PolynomialMap:
+    """Monomials of the standardised columns up to a degree.
+
+    Parameters
+    ----------
+    degree : int, default=2
+        The highest total degree.
+    interactions : bool, default=True
+        Whether products of different columns are included.
+    """
+
+    degree: int = 2
+    interactions: bool = True
+    max_functions: int = 5000
+
+    def bind(
+        self, X: Array, metric: Array, p: Array, rng: np.random.Generator
+    ) -> BoundPolynomialMap:
+        """List the monomials and their scales on the data."""
+        d = X.shape[1]
+        per_degree = comb(d + self.degree, self.degree, exact=True)
+        count = per_degree if self.interactions else d * self.degree
+        if count > self.max_functions:
+            raise ValueError(
+                f"a polynomial map of degree {self.degree} in {d} features has {count} monomials; "
+                "use interactions=False, a lower degree or the landmark map."
+            )
+        if self.interactions:
+            terms = [
+                np.bincount(c, minlength=d)
+                for k in range(2, self.degree + 1)
+                for c in combinations_with_replacement(range(d), k)
+            ]
+        else:
+            terms = [k * row for k in range(2, self.degree + 1) for row in np.eye(d, dtype=int)]
+        exponents = np.array(terms, dtype=int).reshape(-1, d)
+        bound = BoundPolynomialMap(exponents, np.ones(exponents.shape[0]))
+        values = bound.nonlinear_values(X)
+        spread = np.sqrt(p @ (values - p @ values) ** 2)
+        bound.scales = np.where(spread > 1e-12, spread, 1.0)
+        return bound
+
+
+class BoundPolynomialMap(BoundMap):
+    """Monomials with their exponents and scales; the linear ones are the linear block."""
+
+    linear = True
+
+    def __init__(self, exponents: Array, scales: Array) -> None:
+        self.exponents, self.scales = exponents, scales
+        self.n_functions = exponents.shape[0]
+
+    def _monomials(self, X: Array, exponents: Array) -> Array:
+        out = np.ones((X.shape[0], exponents.shape[0]))
+        for j in range(X.shape[1]):
+            for power in np.unique(exponents[:, j]):
+                if power > 0:
+                    out[:, exponents[:, j] == power] *= X[:, [j]] ** power
+        return out
+
+    def nonlinear_values(self, X: Array) -> Array:
+        """The monomials of degree two and more."""
+        return self._monomials(X, self.exponents) / self.scales
+
+    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> DensePart | None:
+        """Quadratic forms; D_j lives on the monomials that contain x_j."""
+        if self.n_functions == 0:
+            return None
+        derivatives = []
+        for j in range(X.shape[1]):
+            columns = np.flatnonzero(self.exponents[:, j] > 0)
+            lowered = self.exponents[columns].copy()
+            lowered[:, j] -= 1
+            factor = self.exponents[columns, j] / self.scales[columns]
+            derivatives.append((columns, self._monomials(X, lowered) * factor))
+        return DensePart(self.nonlinear_values(X), derivatives, X, psi, p, omega)
+
+
+class BoundCustomMap(BoundMap):
+    """A user's own map."""
+
+    linear = False
+
+    def __init__(self, own: FeatureMap, X: Array) -> None:
+        self.own = own
+        self.n_functions = self.nonlinear_values(X[:1]).shape[1]
+
+    def nonlinear_values(self, X: Array) -> Array:
+        """The user's values, checked."""
+        values = np.asarray(self.own.values(X), dtype=float)
+        if values.ndim != 2 or values.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"feature_map.values must return (n, m) values; got shape {values.shape} for "
+                f"{X.shape[0]} rows."
+            )
+        return values
+
+    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> DensePart:
+        """Quadratic forms from values and derivatives."""
+        columns = np.arange(self.n_functions)
+        derivatives = []
+        for j in range(X.shape[1]):
+            derivative = np.asarray(self.own.derivative(X, j), dtype=float)
+            if derivative.shape != (X.shape[0], self.n_functions):
+                raise ValueError(
+                    f"feature_map.derivative(X, {j}) must have the shape of values, "
+                    f"{(X.shape[0], self.n_functions)}; got {derivative.shape}."
+                )
+            used = np.flatnonzero(np.any(derivative != 0, axis=0))
+            derivatives.append((columns[used], derivative[:, used]))
+        return DensePart(self.nonlinear_values(X), derivatives, X, psi, p, omega)
+
+
+@dataclass(frozen=True)
+class CustomMap:
+    """Wraps a user's map so that it binds like the others."""
+
+    own: Any
+
+    def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundCustomMap:
+        """Fit a copy of the user's map if it has a ``fit``: folds must not share its state."""
+        if not hasattr(self.own, "fit"):
+            return BoundCustomMap(self.own, X)
+        own = deepcopy(self.own)
+        own.fit(X)
+        return BoundCustomMap(own, X)
+
+
+MapSpec = LandmarkMap | FourierMap | LinearMap | PolynomialMap | CustomMap
+
+# Beyond this many rows a landmark iteration costs more than a Fourier one for no better ranking.
+AUTO_FOURIER_ROWS = 5000
+
+
+def resolve_feature_map(feature_map: Any, n_components: int | None, n_rows: int) -> MapSpec:
+    """The map that a ``feature_map`` parameter stands for.
+
+    Parameters
+    ----------
+    feature_map : str or object
+        "auto", "landmark", "fourier", "linear", "polynomial", one of this module's maps, or a
+        user's own object with ``values`` and ``derivative``.
+    n_components : int or None
+        The number of functions for the maps that are given by name.
+    n_rows : int
+        The number of rows, for "auto".
+    """
+    if feature_map == "auto":
+        feature_map = "landmark" if n_rows <= AUTO_FOURIER_ROWS else "fourier"
+    if isinstance(feature_map, str):
+        named: dict[str, MapSpec] = {
+            "landmark": LandmarkMap(n_components),
+            "fourier": FourierMap(n_components),
+            "linear": LinearMap(),
+            "polynomial": PolynomialMap(),
+        }
+        if feature_map not in named:
+            known = ", ".join(f'"{name}"' for name in ("auto", *named))
+            raise ValueError(f"feature_map={feature_map!r} is unknown; use {known} or an object.")
+        return named[feature_map]
+    if isinstance(feature_map, (LandmarkMap, FourierMap, LinearMap, PolynomialMap)):
+        return feature_map
+    if isinstance(feature_map, FeatureMap):
+        return CustomMap(feature_map)
+    raise TypeError(
+        "feature_map must be a name or an object with values(X) and derivative(X, j); "
+        f"got {type(feature_map).__name__}."
+    )
+
+
+def coupled_forms(
+    bound: BoundMap, X: Array, psi: Array, p: Array, omega: Array, difference: Array
+) -> CoupledForms:
+    """Forms under a measure that is not a product: one for each pair of columns of psi.
+
+    Parameters
+    ----------
+    omega : array of shape (n, k, k)
+        The weight of each row in the second moments of the pair (a, b).
+    difference : array of shape (n, k)
+        Row weights such that the mean difference is values' difference.
+    """
+    k = psi.shape[1]
+    blocks = {(a, b): bound.forms(X, psi, p, omega[:, a, b]) for a in range(k) for b in range(a, k)}
+    values = bound.values(X)
+    return CoupledForms(blocks, (values - p @ values).T @ difference)

@@ -1,0 +1,416 @@
+"""Fit the convex critic to a sample: measures, the recursive metric, cross-validation of lam.
+
+Everything here takes arrays and plain settings; the estimator validates, names and stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from sobolev._typing import Array, Index
+from sobolev.convex.feature_maps import (
+    BoundFourierMap,
+    BoundMap,
+    FourierMap,
+    LandmarkMap,
+    MapSpec,
+    coupled_forms,
+)
+from sobolev.convex.moments import FourierMoments
+from sobolev.convex.quadratics import CoupledForms
+from sobolev.convex.solvers import (
+    SOLVERS,
+    Forms,
+    Penalties,
+    Solution,
+    alternating_joint,
+    continuation,
+)
+from sobolev.criterion import Groups
+
+MEASURES = ("product", "permuted", "mixture", "joint")
+
+# The path of lam that cross-validation walks, from sparse to dense, and the value kept when no lam
+# predicts held-out rows.
+LAMS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+REFERENCE_LAM = 0.03
+
+# The metric of a round: (eta / max eta)^power + floor. Power 2 scales each column by its
+# importance, the floor lets a feature come back.
+METRIC_POWER, METRIC_FLOOR = 2.0, 1e-3
+# The metric has settled when a round moves eta by less than this in total variation.
+SETTLED = 0.01
+# A warm start gives every feature this share of the mean importance, so that it can come back.
+WARM_FLOOR = 0.01
+# Rounds before the last need not converge.
+ROUND_ITERATIONS = 4
+AUTO_ROUNDS = 10
+
+# The screen for second-order effects: thresholds, the weight of columns below them, rows used.
+SCREEN_PAIRS, SCREEN_CURVATURE = 6.0, 4.0
+SCREEN_FLOOR = 0.1
+SCREEN_ROWS = 5000
+
+CV_ROUNDS = 3
+CV_LANDMARKS = 250
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Standardised rows, the encoded response, and probabilities of the rows."""
+
+    X: Array
+    psi: Array
+    p: Array
+
+    def rows(self, index: Index) -> Sample:
+        """Some of the rows, centred anew."""
+        p = self.p[index] / self.p[index].sum()
+        X, psi = self.X[index], self.psi[index]
+        return Sample(X - p @ X, psi - p @ psi, p)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a fit needs besides the sample and lam."""
+
+    map: MapSpec
+    rho: float = 1.0
+    tau: float = 1e-4
+    epsilons: tuple[float, ...] = (1e-12,)
+    groups: Groups | None = None
+    solver: str = "alternating"
+    measure: str = "product"
+    rounds: int = AUTO_ROUNDS
+    max_iter: int = 100
+    tol: float = 1e-3
+    seed: int = 0
+    output_weights: Array | None = None
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the map has a metric that rounds can improve."""
+        return isinstance(self.map, (LandmarkMap, FourierMap))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted critic: the bound map, its forms, the solution, the metric and the rounds run."""
+
+    bound: BoundMap
+    forms: Forms
+    solution: Solution
+    metric: Array
+    n_rounds: int
+
+    @property
+    def U(self) -> Array:
+        """Coefficients, one column for each column of psi."""
+        if isinstance(self.forms, CoupledForms):
+            return self.forms.split(self.solution.U)
+        return self.solution.U
+
+    @property
+    def center(self) -> Array:
+        """Mean of the map's values on the training sample."""
+        forms = self.forms
+        return forms.blocks[0, 0].mean if isinstance(forms, CoupledForms) else forms.mean
+
+    def __call__(self, X: Array) -> Array:
+        """U' phi(x) at standardised rows, (n, k)."""
+        return (self.bound.values(X) - self.center) @ self.U
+
+
+def bind(sample: Sample, settings: Settings, metric: Array) -> BoundMap:
+    """Place the map on the sample; the same seed each time keeps rounds comparable."""
+    return settings.map.bind(sample.X, metric, sample.p, np.random.default_rng(settings.seed))
+
+
+def measure_forms(bound: BoundMap, sample: Sample, measure: str, seed: int) -> Forms:
+    """Quadratic forms under the measure mu of the penalties.
+
+    - ``product``: exact expectations under p_x p_y;
+    - ``permuted``: the paper's estimator, one permuted copy of the response;
+    - ``joint``: p_xy; ``mixture``: (p_xy + p_x p_y) / 2.
+    """
+    X, psi, p = sample.X, sample.psi, sample.p
+    if measure == "product":
+        return bound.forms(X, psi, p)
+    outer = psi[:, :, None] * psi[:, None, :]
+    difference = psi
+    if measure == "permuted":
+        shuffled = psi[_permutation(p, np.random.default_rng(seed))]
+        outer = shuffled[:, :, None] * shuffled[:, None, :]
+        difference = psi - shuffled
+    elif measure == "mixture":
+        outer = 0.5 * (outer + np.eye(psi.shape[1]))
+    omega = p[:, None, None] * outer
+    if psi.shape[1] == 1:
+        return bound.forms(X, difference, p, omega[:, 0, 0])
+    return coupled_forms(bound, X, psi, p, omega, p[:, None] * difference)
+
+
+def _permutation(p: Array, rng: np.random.Generator) -> Index:
+    """A permutation of the rows; unequal weights need a draw by weight to keep the law of y."""
+    if np.ptp(p) <= 1e-12 * p.max():
+        return rng.permutation(p.size)
+    return rng.choice(p.size, size=p.size, p=p)
+
+
+def solve(
+    forms: Forms,
+    settings: Settings,
+    lam: float,
+    eta: Array | None = None,
+    *,
+    max_iter: int | None = None,
+    callback: Callable[[int, float], None] | None = None,
+) -> Solution:
+    """Solve at one lam, by the solver and the continuation in epsilon that the settings name."""
+    penalties = Penalties(lam, settings.rho, settings.tau, settings.epsilons[-1])
+    options = {
+        "groups": settings.groups,
+        "eta": eta,
+        "max_iter": settings.max_iter if max_iter is None else max_iter,
+        "tol": settings.tol,
+        "callback": callback,
+    }
+    if settings.output_weights is not None:
+        return alternating_joint(forms, penalties, settings.output_weights, **options)  # type: ignore[arg-type]
+    if len(settings.epsilons) > 1:
+        return continuation(forms, penalties, settings.epsilons, settings.solver, **options)
+    return SOLVERS[settings.solver](forms, penalties, **options)
+
+
+def next_metric(solution: Solution, groups: Groups | None) -> Array:
+    """The kernel's metric for the next round: each column scaled by its importance."""
+    eta = solution.eta
+    if groups is not None:
+        eta = groups.feature_importances(eta, solution.squared_gradients)
+    return (eta / eta.max()) ** METRIC_POWER + METRIC_FLOOR
+
+
+def start_metric(sample: Sample) -> Array:
+    """The metric of the first round: isotropic, unless second-order effects stand out.
+
+    A kernel on hundreds of columns is blind to a curvature or an interaction without main effect
+    (XOR). Two screens, squared gradients of the quadratic critics x' E[psi x x'] x, see them:
+    b_j² = sum_k E[psi x_j x_k]², whose excess over the median is measured in robust deviations, and
+    the z-score of E[psi x_j²]. Columns that clear either threshold start with up to 1/FLOOR times
+    the weight of the others; the rounds that follow decide.
+    """
+    step = max(1, sample.p.size // SCREEN_ROWS)
+    X, psi, p = sample.X[::step], sample.psi[::step], sample.p[::step]
+    p = p / p.sum()
+    pairs = np.zeros(X.shape[1])
+    for column in psi.T:
+        weighted = (p * column)[:, None] * X
+        if X.shape[1] <= X.shape[0]:
+            pairs += np.sum((weighted.T @ X) ** 2, axis=0)
+        else:
+            pairs += np.sum(weighted * ((X @ X.T) @ weighted), axis=0)
+    pairs -= np.median(pairs)
+    spread = 1.4826 * np.median(np.abs(pairs))
+    squares = X**2 - p @ X**2
+    scale = np.sqrt(p @ squares**2 * (p @ p)) + 1e-12
+    curvature = np.sqrt(np.sum(((p[:, None] * squares).T @ psi) ** 2, axis=1)) / scale
+    curvature -= np.median(curvature)
+    score = np.maximum(pairs / (SCREEN_PAIRS * spread + 1e-300), curvature / SCREEN_CURVATURE)
+    if score.max() <= 1.0 or spread == 0.0:
+        return np.ones(X.shape[1])
+    return np.where(score > 1.0, score / score.max(), 0.0) + SCREEN_FLOOR
+
+
+def fit_critic(
+    sample: Sample,
+    settings: Settings,
+    lam: float,
+    start: tuple[Array, Array] | None = None,
+    callback: Callable[[int, int, float], None] | None = None,
+) -> Fit:
+    """Fit at one lam, with the recursive metric.
+
+    Each round rescales the kernel by the importances of the round before, until they settle; the
+    last round is solved to ``tol``.
+
+    Parameters
+    ----------
+    sample, settings, lam
+        The data, the settings and the weight of the gradient penalty.
+    start : (metric, eta), optional
+        Where to start; the screened metric and uniform importances if not given.
+    callback : callable, optional
+        Called with round, iteration and objective.
+    """
+    metric, eta = (start_metric(sample), None) if start is None else start
+    begin = None if eta is None else np.maximum(eta, WARM_FLOOR / eta.size)
+    rounds = settings.rounds if settings.adapts else 1
+    for number in range(1, rounds + 1):
+        bound = bind(sample, settings, metric)
+        forms = measure_forms(bound, sample, settings.measure, settings.seed)
+        last = number == rounds
+        watch = None if callback is None else _watch(callback, number)
+        solution = solve(
+            forms,
+            settings,
+            lam,
+            begin,
+            max_iter=None if last else min(ROUND_ITERATIONS, settings.max_iter),
+            callback=watch,
+        )
+        settled = eta is not None and 0.5 * np.abs(solution.eta - eta).sum() < SETTLED
+        eta = solution.eta
+        if not last and settled:
+            solution = solve(forms, settings, lam, eta, callback=watch)
+        if last or settled:
+            break
+        metric, begin = next_metric(solution, settings.groups), _blend(eta)
+    return Fit(bound, forms, solution, metric, number)
+
+
+def _watch(
+    callback: Callable[[int, int, float], None], number: int
+) -> Callable[[int, float], None]:
+    return lambda iteration, objective: callback(number, iteration, objective)
+
+
+def _blend(eta: Array | None) -> Array | None:
+    """Half-way back to uniform: a warm start from which small importances can still grow."""
+    return None if eta is None else 0.5 * eta + 0.5 / eta.size
+
+
+def stratified_folds(sample: Sample, k: int) -> list[Index]:
+    """k test sets, dealt out along the sorted response: the same whatever the order of rows."""
+    k = min(k, sample.p.size // 2)
+    order = response_order(sample)
+    return [np.sort(order[i::k]) for i in range(k)]
+
+
+def response_order(sample: Sample) -> Index:
+    """The rows by their response, ties by their norm and by a score of the response.
+
+    None of these depends on how rows or columns are ordered.
+    """
+    X, weights = sample.X, sample.p[:, None]
+    radius = np.round(np.sum(X**2, axis=1), 6)
+    linear = X @ (X.T @ (weights * sample.psi))
+    scores = X @ (X.T @ (weights * linear**3))  # the cube sets columns of equal covariance apart
+    return np.lexsort((*np.round(scores.T, 6), radius, *np.round(sample.psi.T, 9)))
+
+
+def path(
+    forms: Forms, settings: Settings, lams: Sequence[float], eta: Array | None
+) -> list[Solution]:
+    """Solutions along lam on fixed forms, each started from the one before."""
+    solutions: list[Solution] = []
+    for lam in lams:
+        solutions.append(solve(forms, settings, lam, _blend(eta)))
+        eta = solutions[-1].eta
+    return solutions
+
+
+def cross_validate(
+    sample: Sample,
+    settings: Settings,
+    lams: Sequence[float] = LAMS,
+    folds: Sequence[Index] | int = 5,
+    n_jobs: int | None = None,
+) -> Array:
+    """Held-out risk of each lam in each fold, (n_folds, n_lams).
+
+    Each fold finds its own metric at a reference lam and then walks the path on it. With a landmark
+    map the folds use fewer landmarks and looser solutions than the final fit. With a Fourier map
+    the metric is found once on all rows and the folds are sums of moments.
+    """
+    if isinstance(folds, int):
+        if isinstance(settings.map, LandmarkMap):  # it draws landmarks by position
+            order = response_order(sample)
+            sample = Sample(sample.X[order], sample.psi[order], sample.p[order])
+        folds = stratified_folds(sample, folds)
+    loose = replace(
+        settings,
+        rounds=min(settings.rounds, CV_ROUNDS),
+        max_iter=min(settings.max_iter, ROUND_ITERATIONS),
+        epsilons=settings.epsilons[-1:],
+        solver="alternating",
+        output_weights=None,
+    )
+    if isinstance(settings.map, FourierMap) and settings.measure == "product":
+        return _moment_risks(sample, loose, lams, folds)
+    if isinstance(settings.map, LandmarkMap):
+        most = settings.map.n_components or CV_LANDMARKS
+        fewer = replace(settings.map, n_components=min(most, CV_LANDMARKS))
+        # Under the product measure lam then depends neither on random_state nor on the row order.
+        seed = 0 if settings.measure == "product" else settings.seed
+        loose = replace(loose, map=fewer, seed=seed)
+    tasks = [delayed(_fold_risks)(sample, loose, lams, test) for test in folds]
+    with threadpool_limits(1):  # once for all folds: the same arithmetic for any n_jobs
+        return np.array(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
+
+
+def _fold_risks(sample: Sample, settings: Settings, lams: Sequence[float], test: Index) -> Array:
+    train = np.setdiff1d(np.arange(sample.p.size), test)
+    inner = sample.rows(train)
+    p = sample.p[train] / sample.p[train].sum()
+    fit = fit_critic(inner, settings, REFERENCE_LAM)
+    if settings.adapts:
+        metric = next_metric(fit.solution, settings.groups)
+        bound = bind(inner, settings, metric)
+        forms = measure_forms(bound, inner, settings.measure, settings.seed)
+        fit = replace(fit, bound=bound, forms=forms)
+    X = sample.X[test] - p @ sample.X[train]
+    psi, weights = sample.psi[test], sample.p[test] / sample.p[test].sum()
+    return np.array(
+        [
+            weights @ row_risk(replace(fit, solution=s)(X), psi, settings.rho)
+            for s in path(fit.forms, settings, lams, fit.solution.eta)
+        ]
+    )
+
+
+def _moment_risks(
+    sample: Sample, settings: Settings, lams: Sequence[float], folds: Sequence[Index]
+) -> Array:
+    fit = fit_critic(sample, settings, REFERENCE_LAM)
+    bound = bind(sample, settings, next_metric(fit.solution, settings.groups))
+    assert isinstance(bound, BoundFourierMap)
+    k = sample.psi.shape[1]
+    parts = [
+        FourierMoments.empty(bound, k).update(sample.X[f], sample.psi[f], sample.p[f])
+        for f in folds
+    ]
+    whole = parts[0]
+    for other in parts[1:]:
+        whole = whole.merge(other)
+    risks = []
+    for part in parts:
+        train = whole.remove(part)
+        solutions = path(train.forms(), settings, lams, fit.solution.eta)
+        risks.append([part.risk(s.U, train.mean, settings.rho) for s in solutions])
+    return np.array(risks)
+
+
+def row_risk(h: Array, psi: Array, rho: float) -> Array:
+    """f(x, y) - rho/2 E_ỹ f(x, ỹ)² per row, for h = U' phi(x) and white psi."""
+    return np.sum(h * psi, axis=1) - 0.5 * rho * np.sum(h**2, axis=1)
+
+
+def choose_lam(risks: Array, lams: Sequence[float]) -> float:
+    """The lam of the highest mean held-out risk, if it is clearly better than the reference.
+
+    Clearly: by more than one standard error of the paired difference over folds. The risk is flat
+    near its top and the reference ranks well there, so noise in the folds is not followed.
+    """
+    mean = risks.mean(axis=0)
+    best = int(np.argmax(mean))
+    reference = int(np.argmin(np.abs(np.log(np.asarray(lams) / REFERENCE_LAM))))
+    gain = risks[:, best] - risks[:, reference]
+    error = gain.std(ddof=1) / np.sqrt(gain.size) if gain.size > 1 else 0.0
+    if mean[best] <= 0 or gain.mean() <= error:
+        return float(lams[reference])
+    return float(lams[best])

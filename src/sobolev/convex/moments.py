@@ -1,0 +1,181 @@
+"""One-pass moments of the Fourier map: sums over rows, in chunks, weighted, merged.
+
+Everything convex SIC needs from the data with a Fourier map is a handful of means. They add up over
+chunks of rows, over folds and over machines; the iterations then touch no data. Cosines and sines
+come in pairs, so the Gram matrix of the derivatives is the Gram matrix of the values rearranged:
+one product per chunk instead of two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sobolev._typing import Array
+from sobolev.convex.quadratics import FourierPart, LinearPart, QuadraticForms
+
+if TYPE_CHECKING:
+    from sobolev.convex.feature_maps import BoundFourierMap
+
+CHUNK_BYTES = 32 * 2**20
+
+
+@dataclass
+class FourierMoments:
+    """Weighted sums over the rows seen so far, with z = (phi(x), x).
+
+    Attributes
+    ----------
+    map : BoundFourierMap
+        The map whose moments these are.
+    weight, heavy_weight : float
+        The sums of the row weights, and of their weights in the second moments. Both weights are
+        the same under the product measure.
+    first, heavy_first : array of shape (m + d,)
+        Sum of z with either weight.
+    second : array of shape (m + d, m + d)
+        Sum of z z' with the second-moment weights.
+    response : array of shape (m + d, k)
+        Sum of z psi'.
+    response_first : array of shape (k,)
+        Sum of psi.
+    """
+
+    map: BoundFourierMap
+    weight: float
+    heavy_weight: float
+    first: Array
+    heavy_first: Array
+    second: Array
+    response: Array
+    response_first: Array
+
+    @classmethod
+    def empty(cls, bound: BoundFourierMap, k: int) -> FourierMoments:
+        """No rows yet."""
+        size = bound.n_functions + (bound.frequencies.shape[1] if bound.linear else 0)
+        zeros = np.zeros
+        return cls(
+            bound,
+            0.0,
+            0.0,
+            zeros(size),
+            zeros(size),
+            zeros((size, size)),
+            zeros((size, k)),
+            zeros(k),
+        )
+
+    def update(
+        self, X: Array, psi: Array, p: Array | None = None, omega: Array | None = None
+    ) -> FourierMoments:
+        """Add rows, a chunk at a time; returns itself.
+
+        Parameters
+        ----------
+        X, psi : array of shape (n, d), (n, k)
+            Standardised rows and the encoded response.
+        p : array of shape (n,), optional
+            Row weights; ones if not given.
+        omega : array of shape (n,), optional
+            Row weights of the second moments; p if not given.
+        """
+        size = self.second.shape[0]
+        rows = max(64, CHUNK_BYTES // (8 * size))
+        buffer = np.empty((min(rows, X.shape[0]), size))
+        for start in range(0, X.shape[0], rows):
+            chunk = slice(start, start + rows)
+            z = buffer[: X[chunk].shape[0]]
+            self._fill(z, X[chunk])
+            response = psi[chunk]
+            weights = None if p is None else p[chunk]
+            heavy = weights if omega is None else omega[chunk]
+            if weights is not None:
+                response = weights[:, None] * response
+            self.weight += z.shape[0] if weights is None else float(weights.sum())
+            self.first += z.sum(axis=0) if weights is None else weights @ z
+            self.response += z.T @ response
+            self.response_first += response.sum(axis=0)
+            if heavy is None:
+                self.heavy_weight += z.shape[0]
+                self.heavy_first += z.sum(axis=0)
+                self.second += z.T @ z  # numpy computes half of this symmetric product
+            else:
+                self.heavy_weight += float(heavy.sum())
+                self.heavy_first += heavy @ z
+                if heavy.min() >= 0:
+                    z *= np.sqrt(heavy)[:, None]
+                    self.second += z.T @ z
+                else:
+                    self.second += z.T @ (heavy[:, None] * z)
+        return self
+
+    def _fill(self, z: Array, X: Array) -> None:
+        h, m = self.map.frequencies.shape[0], self.map.n_functions
+        phase = X @ self.map.frequencies.T
+        np.cos(phase, out=z[:, :h])
+        np.sin(phase, out=z[:, h:m])
+        z[:, :m] *= np.sqrt(1.0 / h)
+        if self.map.linear:
+            z[:, m:] = X
+
+    def merge(self, other: FourierMoments) -> FourierMoments:
+        """The moments of both sets of rows."""
+        return self._combine(other, 1.0)
+
+    def remove(self, other: FourierMoments) -> FourierMoments:
+        """The moments without the other's rows: a training set from the whole and a fold."""
+        return self._combine(other, -1.0)
+
+    def _combine(self, other: FourierMoments, sign: float) -> FourierMoments:
+        sums = {
+            f.name: getattr(self, f.name) + sign * getattr(other, f.name)
+            for f in fields(self)
+            if f.name != "map"
+        }
+        return FourierMoments(self.map, **sums)
+
+    def centred(self, center: Array) -> tuple[Array, Array]:
+        """E (z - c)(z - c)' and E (z - c) psi' for a given c."""
+        second = self.second - np.outer(center, self.heavy_first)
+        second -= np.outer(self.heavy_first, center)
+        second += self.heavy_weight * np.outer(center, center)
+        response = self.response - np.outer(center, self.response_first)
+        return second / self.weight, response / self.weight
+
+    @property
+    def mean(self) -> Array:
+        """Mean of z, the linear block's columns included."""
+        return self.first / self.weight
+
+    def forms(self) -> QuadraticForms:
+        """The quadratic forms of convex SIC."""
+        m, h = self.map.n_functions, self.map.n_functions // 2
+        mean = self.mean
+        C, M = self.centred(mean)
+        raw = self.second[:m, :m] / self.weight
+        delta = np.empty((m, m))  # E delta delta' for delta = (-sin, cos)
+        delta[:h, :h] = raw[h:, h:]
+        delta[h:, h:] = raw[:h, :h]
+        delta[:h, h:] = -raw[h:, :h]
+        delta[h:, :h] = -raw[:h, h:]
+        plain = self.heavy_first[:m] / self.weight
+        part = FourierPart(
+            frequencies=np.vstack([self.map.frequencies, self.map.frequencies]),
+            mean=mean[:m],
+            mean_delta=np.concatenate([-plain[h:], plain[:h]]),
+            C=C[:m, :m],
+            S=delta,
+            M=M[:m],
+            cross=C[:m, m:],
+        )
+        mass = self.heavy_weight / self.weight
+        linear = LinearPart(M[m:], gram=C[m:, m:], mass=mass) if self.map.linear else None
+        return QuadraticForms(part, linear)
+
+    def risk(self, U: Array, center: Array, rho: float) -> float:
+        """Mean risk of the critic U, centred at ``center``, on these moments' rows."""
+        second, response = self.centred(center)
+        return float(np.sum(U * response) - 0.5 * rho * np.sum(U * (second @ U)))

@@ -1,0 +1,97 @@
+"""``sic_path``: importances and held-out risk along lam."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sobolev._typing import Array
+from sobolev.convex.estimator import ConvexSIC
+from sobolev.convex.fitting import LAMS, REFERENCE_LAM, cross_validate, fit_critic, path
+
+
+@dataclass(frozen=True)
+class SICPath:
+    """Result of :func:`sic_path`, from the largest lam to the smallest.
+
+    Attributes
+    ----------
+    lams : array of shape (n_lams,)
+        The weights, decreasing.
+    importances : array of shape (n_lams, d)
+        Importances at each.
+    sic : array of shape (n_lams,)
+        The criterion at each.
+    risks : array of shape (n_folds, n_lams)
+        Held-out risk in each fold.
+    feature_names : list of str
+        Names of the columns.
+    """
+
+    lams: Array
+    importances: Array
+    sic: Array
+    risks: Array
+    feature_names: list[str]
+
+
+def sic_path(
+    X: Any, y: Any, lams: Sequence[float] = LAMS, *, sample_weight: Any = None, **params: Any
+) -> SICPath:
+    """Fit convex SIC along a path of lam, each solution started from the one before.
+
+    The kernel's metric is found once, at a reference lam; the path is then the solution of one
+    convex problem in lam. The risk is cross-validated as in ``ConvexSIC(lam="auto")``.
+
+    Parameters
+    ----------
+    X, y : array-like
+        The data, as for :class:`ConvexSIC`.
+    lams : sequence of float, optional
+        The weights of the gradient penalty.
+    sample_weight : array-like, optional
+        Weights of the rows.
+    **params
+        Parameters of :class:`ConvexSIC` other than lam.
+
+    Returns
+    -------
+    SICPath
+
+    Examples
+    --------
+    >>> from sobolev import sic_path
+    >>> from sobolev.datasets import make_sinexp
+    >>> X, y = make_sinexp(200, 10, random_state=0, return_X_y=True)
+    >>> result = sic_path(X, y, lams=[0.1, 0.01])
+    >>> result.importances.shape
+    (2, 10)
+    """
+    weights = np.sort(np.asarray(lams, dtype=float))[::-1]
+    if weights.size == 0 or not np.all(np.isfinite(weights)) or weights.min() <= 0:
+        raise ValueError("lams must hold at least one number, all of them positive.")
+    estimator = ConvexSIC(lam=REFERENCE_LAM, **params)
+    estimator._check_parameters()
+    sample, settings, folds = estimator._prepare(X, y, sample_weight)
+    start = fit_critic(sample, settings, REFERENCE_LAM)
+    solutions = path(start.forms, settings, weights.tolist(), start.solution.eta)
+    varying = estimator.standardizer_.varying
+    importances = np.zeros((weights.size, varying.size))
+    for row, solution in zip(importances, solutions, strict=True):
+        groups = settings.groups
+        row[varying] = (
+            solution.eta
+            if groups is None
+            else groups.feature_importances(solution.eta, solution.squared_gradients)
+        )
+    names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(varying.size)])
+    return SICPath(
+        lams=weights,
+        importances=importances,
+        sic=np.array([0.5 * np.sum(s.U * start.forms.M) for s in solutions]),
+        risks=cross_validate(sample, settings, weights.tolist(), folds, estimator.n_jobs),
+        feature_names=[str(name) for name in names],
+    )

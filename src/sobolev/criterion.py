@@ -1,0 +1,273 @@
+r"""The eta-trick: importances, groups, the mirror step and the decomposition of SIC.
+
+The gradient penalty of the paper,
+:math:`\Omega_S(f) = \sum_j \sqrt{E |\partial_j f|^2}`, is not smooth. Its square is a minimum
+over the simplex (Lemma 1),
+
+.. math::
+
+    \Omega_{S,\varepsilon}(f)^2 = \min_{\eta > 0,\ \sum_j \eta_j = 1}
+        \sum_j \frac{E |\partial_j f|^2 + \varepsilon}{\eta_j},
+    \qquad \eta_j = \frac{\beta_j}{\sum_k \beta_k},
+    \quad \beta_j^2 = E |\partial_j f|^2 + \varepsilon,
+
+and the minimiser :math:`\eta` is the vector of normalised importances. With groups of features the
+same holds with :math:`\beta_k^2 = \sum_{j \in G_k} E |\partial_j f|^2 + \varepsilon`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logsumexp
+
+from sobolev._typing import Array, Index
+
+
+def normalized_importances(squared_gradients: Array, epsilon: float = 0.0) -> Array:
+    """Eta from squared gradients: the minimiser in Lemma 1 of the paper.
+
+    Parameters
+    ----------
+    squared_gradients : array of shape (d,)
+        The mean squared partial derivatives of the critic.
+    epsilon : float, default=0.0
+        The perturbation that keeps every importance positive.
+
+    Returns
+    -------
+    array of shape (d,)
+        Non-negative, of sum one; uniform when every gradient vanishes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.criterion import normalized_importances
+    >>> normalized_importances(np.array([9.0, 1.0, 0.0]))
+    array([0.75, 0.25, 0.  ])
+    """
+    beta = np.sqrt(np.maximum(squared_gradients, 0.0) + epsilon)
+    total = beta.sum()
+    if total == 0.0:
+        return np.full(beta.shape, 1.0 / beta.size)
+    return beta / total
+
+
+def sobolev_penalty(squared_gradients: Array, eta: Array, epsilon: float = 0.0) -> float:
+    """Sum of (squared gradient + epsilon) / eta, the right-hand side of Lemma 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.criterion import sobolev_penalty
+    >>> float(sobolev_penalty(np.array([9.0, 1.0]), np.array([0.75, 0.25])))  # (3 + 1)^2
+    16.0
+    """
+    positive = squared_gradients + epsilon > 0
+    return float(np.sum((squared_gradients[positive] + epsilon) / eta[positive]))
+
+
+def mirror_step(eta: Array, squared_gradients: Array, step: float, epsilon: float = 0.0) -> Array:
+    """One step of mirror descent on the simplex, in the log domain (Alg. 2, eta-step).
+
+    The gradient of the penalty in eta is -(squared gradient + epsilon) / eta². It is divided by its
+    value at the optimum, so that ``step`` has no unit: 1/2 is the Newton step near the fixed point.
+
+    Parameters
+    ----------
+    eta, squared_gradients : array of shape (d,)
+        The current importances (positive) and mean squared derivatives.
+    step : float
+        The step size.
+    epsilon : float, default=0.0
+        The perturbation.
+
+    Returns
+    -------
+    array of shape (d,)
+        The new importances, positive and of sum one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.criterion import mirror_step
+    >>> mirror_step(np.array([0.5, 0.5]), np.array([9.0, 1.0]), step=0.5).round(3)
+    array([0.731, 0.269])
+    """
+    scaled = (squared_gradients + epsilon) / eta**2
+    optimum = np.sqrt(squared_gradients + epsilon).sum() ** 2
+    # A bounded move keeps exp() finite when some eta is far too small.
+    move = np.clip(step * scaled / max(optimum, np.finfo(float).tiny), None, 10.0)
+    logit = np.log(eta) + move
+    return np.exp(logit - logsumexp(logit))
+
+
+class Groups:
+    """Groups of features, disjoint or overlapping, that enter or leave the critic together.
+
+    Parameters
+    ----------
+    membership : sparse array of shape (n_groups, n_features)
+        One where the feature belongs to the group.
+    names : list of str
+        One name for each group.
+
+    See Also
+    --------
+    parse_groups : build it from lists of columns or from a mapping.
+    """
+
+    def __init__(self, membership: Any, names: Sequence[str]) -> None:
+        self.membership = sp.csr_array(membership, dtype=float)
+        self.names = list(names)
+
+    @property
+    def n_groups(self) -> int:
+        """The number of groups."""
+        return int(self.membership.shape[0])
+
+    def squared_gradients(self, per_feature: Array) -> Array:
+        """Sum the squared gradients of each group's features."""
+        return self.membership @ per_feature
+
+    def feature_weights(self, eta: Array) -> Array:
+        """Weight of each feature's squared gradient: the sum of 1 / eta over its groups."""
+        return self.membership.T @ (1.0 / eta)
+
+    def feature_importances(self, eta: Array, per_feature: Array) -> Array:
+        """Split each group's eta among its features in proportion to their squared gradients."""
+        total = self.squared_gradients(per_feature)
+        size = self.membership.sum(axis=1)
+        share = np.divide(eta, total, out=np.zeros_like(eta), where=total > 0)
+        split = per_feature * (self.membership.T @ share)
+        # A group without any gradient shares its (tiny) importance equally.
+        flat = np.where(total > 0, 0.0, eta / size)
+        return split + self.membership.T @ flat
+
+    def restrict(self, columns: Index) -> Groups:
+        """Keep the given columns; groups that lose all their features disappear."""
+        kept = sp.csr_array(self.membership[:, columns])
+        alive = np.flatnonzero(kept.sum(axis=1) > 0)
+        return Groups(kept[alive], [self.names[i] for i in alive])
+
+
+def parse_groups(
+    groups: Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]],
+    n_features: int,
+    feature_names: Sequence[str] | None = None,
+) -> Groups:
+    """Read groups given as lists of columns or as a mapping from a name to its columns.
+
+    Columns are given by position or by name. A feature that no group mentions becomes a group of
+    its own, so nothing is left out silently.
+
+    Parameters
+    ----------
+    groups : mapping or sequence of sequences
+        For example ``{"dose": ["dose_1", "dose_2"]}`` or ``[[0, 1], [1, 2]]``.
+    n_features : int
+        The number of columns of X.
+    feature_names : sequence of str, optional
+        Their names, for groups given by name.
+
+    Returns
+    -------
+    Groups
+
+    Examples
+    --------
+    >>> from sobolev.criterion import parse_groups
+    >>> parse_groups({"a": [0, 2]}, n_features=4).names
+    ['a', 'x1', 'x3']
+    """
+    if isinstance(groups, Mapping):
+        names, members = [str(name) for name in groups], list(groups.values())
+    elif isinstance(groups, Sequence) and not isinstance(groups, str):
+        members = list(groups)
+        names = [f"group{i}" for i in range(len(members))]
+    else:
+        raise TypeError(
+            "groups must be a list of lists of columns or a mapping from a group's name to its "
+            f"columns; got {type(groups).__name__}."
+        )
+    position = {} if feature_names is None else {name: i for i, name in enumerate(feature_names)}
+    rows: list[int] = []
+    columns: list[int] = []
+    for k, (name, group) in enumerate(zip(names, members, strict=True)):
+        if isinstance(group, (str, Integral)):
+            raise TypeError(f"group {name!r} is {group!r}; give a list of columns, [{group!r}].")
+        found = sorted({_column(c, name, n_features, position) for c in group})
+        if not found:
+            raise ValueError(f"group {name!r} is empty; give it at least one column or drop it.")
+        rows += [k] * len(found)
+        columns += found
+    alone = sorted(set(range(n_features)) - set(columns))
+    rows += list(range(len(names), len(names) + len(alone)))
+    columns += alone
+    names += [f"x{j}" if feature_names is None else str(feature_names[j]) for j in alone]
+    membership = sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(names), n_features))
+    return Groups(membership, names)
+
+
+def _column(column: Any, group: str, n_features: int, position: Mapping[str, int]) -> int:
+    if isinstance(column, Integral) and not isinstance(column, bool):
+        index = int(column)
+        if not -n_features <= index < n_features:
+            raise ValueError(
+                f"group {group!r} names column {column}, but X has {n_features} columns "
+                f"(0 to {n_features - 1})."
+            )
+        return index % n_features
+    if isinstance(column, str):
+        if column not in position:
+            raise ValueError(
+                f"group {group!r} names column {column!r}, which X does not have; "
+                "pass a DataFrame with that column or use positions."
+            )
+        return position[column]
+    raise TypeError(
+        f"group {group!r} holds {column!r}; columns are given by position (int) or name (str)."
+    )
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """The terms of the corollary: SIC = half the mean difference = the sum of three penalties.
+
+    Attributes
+    ----------
+    mean_difference : float
+        E f under the joint law minus E f under the product of the marginals.
+    per_feature : array of shape (d,)
+        Each feature's part of the gradient penalty, lam/2 E|∂_j f|² / eta_j: how much of the
+        dependence it explains.
+    gradient : float
+        lam/2 times the squared Sobolev penalty, the sum of ``per_feature``.
+    function : float
+        rho/2 E f².
+    norm : float
+        tau/2 times the squared norm of f in its function space.
+    per_target : array of shape (n_outputs,) or (0,)
+        Each response's part, lam/2 E|∂f/∂y_l|² / zeta_l, if sparsity in y was asked for.
+    """
+
+    mean_difference: float
+    per_feature: Array
+    function: float
+    norm: float
+    per_target: Array = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def gradient(self) -> float:
+        """The sum of ``per_feature``."""
+        return float(self.per_feature.sum())
+
+    @property
+    def sic(self) -> float:
+        """SIC as the sum of the penalties."""
+        return self.gradient + self.function + self.norm + float(self.per_target.sum())

@@ -1,0 +1,334 @@
+"""Simulated data whose true features are known.
+
+The true features are always the first by name: those of SinExp are called x1, ..., x6, wherever
+their columns stand.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Bunch, check_scalar
+
+from sobolev._random import RandomState, check_generator
+
+Array = NDArray[np.float64]
+
+
+def make_sinexp(
+    n_samples: int = 500,
+    n_features: int = 50,
+    *,
+    distribution: str = "uniform",
+    correlation: float = 0.5,
+    snr: float = 2.0,
+    shuffle_features: bool = False,
+    random_state: RandomState = None,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+) -> Any:
+    r"""Draw the SinExp data of the paper: six features, all of them in interactions.
+
+    .. math::
+
+        y = \sin(x_1 (x_1 + x_2)) \cos(x_3 + x_4 x_5) \sin(e^{x_5} + e^{x_6} - x_2)
+            + \sigma \varepsilon
+
+    with :math:`\varepsilon` standard normal. The features are
+    :math:`x_j = \sqrt{r}\, z + \sqrt{1 - r}\, u_j`, z common to a row.
+
+    Parameters
+    ----------
+    n_samples : int, default=500
+        The number of rows.
+    n_features : int, default=50
+        The number of columns, at least 6.
+    distribution : {"uniform", "gaussian"}, default="uniform"
+        The law of z and u: uniform on (0, 1) or standard normal.
+    correlation : float, default=0.5
+        The correlation r of each pair of features, 0 <= r < 1.
+    snr : float, default=2.0
+        The variance of the signal over the variance of the noise; ``float("inf")`` for no noise.
+    shuffle_features : bool, default=False
+        Scatter the columns at random; otherwise the true ones come first.
+    random_state : int, Generator, RandomState or None, default=None
+        The source of randomness; the same int gives the same data.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` alone.
+    as_frame : bool, default=False
+        Return the data as a DataFrame and the target as a Series.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
+        ``support`` (True for the true features) and ``DESCR``.
+    (data, target) : tuple, if ``return_X_y`` is True
+
+    Examples
+    --------
+    >>> from sobolev.datasets import make_sinexp
+    >>> sinexp = make_sinexp(n_samples=100, n_features=20, shuffle_features=True, random_state=0)
+    >>> sinexp.data.shape
+    (100, 20)
+    >>> sorted(sinexp.feature_names[sinexp.support].tolist())
+    ['x1', 'x2', 'x3', 'x4', 'x5', 'x6']
+    """
+    _check_shape(n_samples, n_features, n_informative=6)
+    if distribution not in ("uniform", "gaussian"):
+        raise ValueError(f'distribution={distribution!r}; choose "uniform" or "gaussian".')
+    _check_real(correlation, "correlation")
+    if correlation >= 1:
+        raise ValueError(f"correlation == {correlation}, must be < 1.")
+    if snr != np.inf:
+        _check_real(snr, "snr")
+    if snr == 0:
+        raise ValueError("snr == 0 leaves no signal; choose snr > 0.")
+
+    rng = check_generator(random_state)
+    draw = rng.random if distribution == "uniform" else rng.standard_normal
+    z, u = draw((n_samples, 1)), draw((n_samples, n_features))
+    X = np.sqrt(correlation) * z + np.sqrt(1 - correlation) * u
+    x1, x2, x3, x4, x5, x6 = X[:, :6].T
+    signal = np.sin(x1 * (x1 + x2)) * np.cos(x3 + x4 * x5) * np.sin(np.exp(x5) + np.exp(x6) - x2)
+    y = signal + signal.std() / np.sqrt(snr) * rng.standard_normal(n_samples)
+    descr = f"SinExp: six interacting features, {distribution}, SNR {snr:g}."
+    return _bundle(X, y, 6, descr, shuffle_features, rng, return_X_y, as_frame)
+
+
+def make_liang(
+    n_samples: int = 500,
+    n_features: int = 500,
+    *,
+    n_informative: int = 40,
+    noise: float = 0.5,
+    shuffle_features: bool = False,
+    random_state: RandomState = None,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+) -> Any:
+    r"""Draw the Liang data of the paper: many features, half of them linear, half through a tanh.
+
+    .. math::
+
+        y = \sum_{j} w_{0j} x_{4j+1} + w_{1j} x_{4j+2}
+            + w_{2j} \tanh(w_{21j} x_{4j+3} + w_{22j} x_{4j+4}) + \text{noise} \cdot \varepsilon
+
+    with :math:`\varepsilon` standard normal, weights of unit variance and means 1, 2, 2, 1, 2 in
+    this order, and features :math:`x_j = (z + u_j) / 2` of standard normal z (common to a row) and
+    u, so that each pair has correlation 1/2.
+
+    Parameters
+    ----------
+    n_samples : int, default=500
+        The number of rows.
+    n_features : int, default=500
+        The number of columns, at least ``n_informative``.
+    n_informative : int, default=40
+        The number of true features, a multiple of 4.
+    noise : float, default=0.5
+        The standard deviation of the noise.
+    shuffle_features : bool, default=False
+        Scatter the columns at random; otherwise the true ones come first.
+    random_state : int, Generator, RandomState or None, default=None
+        The source of randomness; the same int gives the same data.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` alone.
+    as_frame : bool, default=False
+        Return the data as a DataFrame and the target as a Series.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
+        ``support`` (True for the true features) and ``DESCR``.
+    (data, target) : tuple, if ``return_X_y`` is True
+
+    Examples
+    --------
+    >>> from sobolev.datasets import make_liang
+    >>> liang = make_liang(n_samples=100, random_state=0)
+    >>> liang.data.shape, int(liang.support.sum())
+    ((100, 500), 40)
+    """
+    _check_shape(n_samples, n_features, n_informative)
+    if n_informative % 4:
+        raise ValueError(f"n_informative == {n_informative}, must be a multiple of 4.")
+    _check_real(noise, "noise")
+
+    rng = check_generator(random_state)
+    z, u = rng.standard_normal((n_samples, 1)), rng.standard_normal((n_samples, n_features))
+    X = (z + u) / 2
+    means = np.array([1.0, 2.0, 2.0, 1.0, 2.0])
+    w0, w1, w2, w21, w22 = rng.normal(means[:, None], size=(5, n_informative // 4))
+    a, b, c, d = (X[:, k:n_informative:4] for k in range(4))
+    signal = a @ w0 + b @ w1 + np.tanh(c * w21 + d * w22) @ w2
+    y = signal + noise * rng.standard_normal(n_samples)
+    descr = f"Liang: {n_informative} true features, linear and through tanh, noise {noise:g}."
+    return _bundle(X, y, n_informative, descr, shuffle_features, rng, return_X_y, as_frame)
+
+
+def make_xor(
+    n_samples: int = 1000,
+    n_features: int = 50,
+    *,
+    n_informative: int = 2,
+    noise: float = 0.0,
+    classification: bool = False,
+    shuffle_features: bool = False,
+    random_state: RandomState = None,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+) -> Any:
+    r"""Draw the XOR relation, in which no proper subset of the true features tells anything on y.
+
+    .. math:: y = \operatorname{sign}(x_1 x_2 \cdots x_s) + \text{noise} \cdot \varepsilon
+
+    with all features and :math:`\varepsilon` independent and standard normal.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        The number of rows.
+    n_features : int, default=50
+        The number of columns, at least ``n_informative``.
+    n_informative : int, default=2
+        The number s of true features.
+    noise : float, default=0.0
+        The standard deviation of the noise.
+    classification : bool, default=False
+        Return labels instead of numbers: "even" where y > 0 (an even number of true features is
+        negative, but for the noise), "odd" elsewhere.
+    shuffle_features : bool, default=False
+        Scatter the columns at random; otherwise the true ones come first.
+    random_state : int, Generator, RandomState or None, default=None
+        The source of randomness; the same int gives the same data.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` alone.
+    as_frame : bool, default=False
+        Return the data as a DataFrame and the target as a Series.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
+        ``support`` (True for the true features) and ``DESCR``.
+    (data, target) : tuple, if ``return_X_y`` is True
+
+    Examples
+    --------
+    >>> from sobolev.datasets import make_xor
+    >>> make_xor(n_samples=4, random_state=0).target
+    array([-1., -1.,  1., -1.])
+    >>> make_xor(n_samples=4, classification=True, random_state=0).target.tolist()
+    ['odd', 'odd', 'even', 'odd']
+    """
+    _check_shape(n_samples, n_features, n_informative)
+    _check_real(noise, "noise")
+
+    rng = check_generator(random_state)
+    X = rng.standard_normal((n_samples, n_features))
+    signal = np.sign(X[:, :n_informative]).prod(axis=1)
+    y = signal + noise * rng.standard_normal(n_samples)
+    target = np.where(y > 0, "even", "odd") if classification else y
+    descr = f"XOR: the sign of the product of {n_informative} features, noise {noise:g}."
+    return _bundle(X, target, n_informative, descr, shuffle_features, rng, return_X_y, as_frame)
+
+
+def make_sine_radius(
+    n_samples: int = 1000,
+    n_features: int = 50,
+    *,
+    noise: float = 0.25,
+    shuffle_features: bool = False,
+    random_state: RandomState = None,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+) -> Any:
+    r"""Draw a response that oscillates with the squared radius of two features.
+
+    .. math:: y = 5 \sin(4 \pi (x_1^2 + x_2^2)) + \text{noise} \cdot \varepsilon
+
+    with all features and :math:`\varepsilon` independent and standard normal.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        The number of rows.
+    n_features : int, default=50
+        The number of columns, at least 2.
+    noise : float, default=0.25
+        The standard deviation of the noise.
+    shuffle_features : bool, default=False
+        Scatter the columns at random; otherwise the true ones come first.
+    random_state : int, Generator, RandomState or None, default=None
+        The source of randomness; the same int gives the same data.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` alone.
+    as_frame : bool, default=False
+        Return the data as a DataFrame and the target as a Series.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
+        ``support`` (True for the true features) and ``DESCR``.
+    (data, target) : tuple, if ``return_X_y`` is True
+
+    Examples
+    --------
+    >>> from sobolev.datasets import make_sine_radius
+    >>> make_sine_radius(n_samples=100, n_features=4, random_state=0).support
+    array([ True,  True, False, False])
+    """
+    _check_shape(n_samples, n_features, n_informative=2)
+    _check_real(noise, "noise")
+
+    rng = check_generator(random_state)
+    X = rng.standard_normal((n_samples, n_features))
+    signal = 5 * np.sin(4 * np.pi * (X[:, 0] ** 2 + X[:, 1] ** 2))
+    y = signal + noise * rng.standard_normal(n_samples)
+    descr = f"Sine of the squared radius of two features, noise {noise:g}."
+    return _bundle(X, y, 2, descr, shuffle_features, rng, return_X_y, as_frame)
+
+
+def _check_shape(n_samples: int, n_features: int, n_informative: int) -> None:
+    check_scalar(n_samples, "n_samples", Integral, min_val=1)
+    check_scalar(n_informative, "n_informative", Integral, min_val=1)
+    check_scalar(n_features, "n_features", Integral, min_val=n_informative)
+
+
+def _check_real(value: float, name: str) -> None:
+    check_scalar(value, name, Real, min_val=0)
+    if not np.isfinite(value):
+        raise ValueError(f"{name} == {value}, must be finite.")
+
+
+def _bundle(
+    X: Array,
+    y: NDArray[Any],
+    n_informative: int,
+    descr: str,
+    shuffle_features: bool,
+    rng: np.random.Generator,
+    return_X_y: bool,
+    as_frame: bool,
+) -> Any:
+    """Name the columns, scatter them if asked, and pack the data in the form asked for."""
+    names = np.array([f"x{j + 1}" for j in range(X.shape[1])], dtype=object)
+    support = np.arange(X.shape[1]) < n_informative
+    # The last draw: shuffled or not, the same seed gives the same named columns.
+    if shuffle_features:
+        order = rng.permutation(X.shape[1])
+        X, names, support = X[:, order], names[order], support[order]
+    data, target = X, y
+    if as_frame:
+        import pandas as pd
+
+        data, target = pd.DataFrame(X, columns=names), pd.Series(y, name="y")
+    if return_X_y:
+        return data, target
+    return Bunch(data=data, target=target, feature_names=names, support=support, DESCR=descr)

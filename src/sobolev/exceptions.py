@@ -1,0 +1,20 @@
+"""The warnings of the package: doubts about statistics or optimisation, never about syntax."""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
+
+
+class SobolevWarning(UserWarning):
+    """Base of every warning that the package raises."""
+
+
+class ConvergenceWarning(SobolevWarning, _SklearnConvergenceWarning):
+    """The solver stopped at ``max_iter`` before the fixed point was reached."""
+
+
+class DataWarning(SobolevWarning):
+    """Part of the data carries no information: constant columns, rows of zero weight."""
+
+
+__all__ = ["ConvergenceWarning", "DataWarning", "SobolevWarning"]

@@ -1,0 +1,269 @@
+"""The scikit-learn contract and the selection rule that every SIC estimator shares."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    validate_data,
+)
+
+from sobolev._typing import AnyArray, Array, Mask
+
+MIN_ROWS = 4
+
+
+def select(
+    importances: Array,
+    n_features_to_select: int | float | None = None,
+    threshold: float | None = None,
+) -> Mask:
+    """The selection rule: the largest, those above a threshold, or those above the mean 1/d.
+
+    A feature of importance zero is never selected.
+
+    Parameters
+    ----------
+    importances : array of shape (d,)
+        Importances of sum one.
+    n_features_to_select : int, float or None
+        How many, or which fraction.
+    threshold : float or None
+        The least importance; 1/d if neither is given.
+
+    Returns
+    -------
+    array of bool, shape (d,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.selection import select
+    >>> select(np.array([0.6, 0.3, 0.1, 0.0]))
+    array([ True,  True, False, False])
+    >>> select(np.array([0.6, 0.3, 0.1, 0.0]), n_features_to_select=3)
+    array([ True,  True,  True, False])
+    """
+    d = importances.size
+    if n_features_to_select is not None and threshold is not None:
+        raise ValueError("give n_features_to_select or threshold, not both.")
+    if n_features_to_select is None:
+        level = 1.0 / d if threshold is None else threshold
+        if not isinstance(level, Real) or isinstance(level, bool):
+            raise TypeError(f"threshold must be a number; got {threshold!r}.")
+        if d == 1 and threshold is None:
+            return importances > 0
+        # A share of exactly 1/d that rounding lifts is not above the mean.
+        return (importances > 0) & (importances > level * (1 + 1e-9))
+    count = _count(n_features_to_select, d)
+    mask = np.zeros(d, dtype=bool)
+    mask[np.argsort(-importances, kind="stable")[:count]] = True
+    return mask & (importances > 0)
+
+
+def _count(n_features_to_select: Any, d: int) -> int:
+    number = isinstance(n_features_to_select, Real) and not isinstance(n_features_to_select, bool)
+    if number and isinstance(n_features_to_select, Integral):
+        if not 1 <= int(n_features_to_select) <= d:
+            raise ValueError(
+                f"n_features_to_select={n_features_to_select} must lie between 1 and the number "
+                f"of features, {d}."
+            )
+        return int(n_features_to_select)
+    if number and 0 < float(n_features_to_select) <= 1:
+        return max(1, round(float(n_features_to_select) * d))
+    raise ValueError(
+        "n_features_to_select must be a count or a fraction in (0, 1]; "
+        f"got {n_features_to_select!r}."
+    )
+
+
+class SICSelectorMixin(SelectorMixin):
+    """Selector behaviour of an estimator with ``feature_importances_``.
+
+    The estimator stores ``n_features_to_select`` and ``threshold`` as parameters.
+    """
+
+    n_features_to_select: int | float | None
+    threshold: float | None
+    feature_importances_: Array
+
+    def _get_support_mask(self) -> Mask:
+        check_is_fitted(self, "feature_importances_")
+        return select(self.feature_importances_, self.n_features_to_select, self.threshold)
+
+    @property
+    def support_(self) -> Mask:
+        """Mask of the selected features."""
+        return self._get_support_mask()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = False
+        return tags
+
+
+def validate_training(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True
+) -> tuple[Array, Any, Array]:
+    """Check X, y and the weights; errors name the column and the remedy.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Stores ``n_features_in_`` and ``feature_names_in_`` when ``reset``.
+    X, y : array-like or DataFrame
+        The data.
+    sample_weight : array-like, optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    X : array of float, shape (n, d)
+    y : as given, rows checked
+    weights : array of shape (n,)
+        Probabilities of the rows.
+    """
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    X = validate_rows(estimator, X, reset=reset)
+    if sp.issparse(y):
+        raise TypeError("Sparse y is not supported; pass y.toarray().")
+    y = plain_target(y)
+    if len(y) != X.shape[0]:
+        raise ValueError(
+            f"X has {X.shape[0]} rows but y has {len(y)}: inconsistent numbers of samples; "
+            "pass one response for each row."
+        )
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if weights.sum() <= 0:
+        raise ValueError("sample_weight is zero for every row; give some row a positive weight.")
+    used = int(np.count_nonzero(weights))
+    if used < MIN_ROWS:
+        raise ValueError(
+            f"n_samples = {used} is too few (1 sample to {MIN_ROWS - 1} samples cannot show "
+            f"dependence); at least {MIN_ROWS} rows of positive weight are needed."
+        )
+    return X, y, weights / weights.sum()
+
+
+def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
+    """Check the rows of X; text, NaN and infinity are reported by column."""
+    if sp.issparse(X):
+        raise TypeError(
+            "Sparse X is not supported: kernels and gradients are dense; pass X.toarray(), "
+            "or select among fewer columns first."
+        )
+    _reject_text_columns(X)
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            ensure_min_samples=1,
+        )
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(_not_numbers(_text_positions(X))) from error
+    _reject_non_finite(checked, X)
+    return checked
+
+
+def column_names(X: Any, d: int) -> list[str]:
+    """Names of the columns for messages."""
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return [f"column {j}" for j in range(d)]
+    return [f"column {name!r}" for name in columns]
+
+
+def _reject_text_columns(X: Any) -> None:
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return
+    bad = []
+    for position, name in enumerate(columns):
+        column = X.iloc[:, position] if hasattr(X, "iloc") else X[name]
+        if not _is_numeric(column):
+            bad.append(name)
+    if bad:
+        raise ValueError(_not_numbers(bad))
+
+
+def _not_numbers(columns: list[Any]) -> str:
+    shown = ", ".join(repr(name) for name in columns[:5]) + (" …" if len(columns) > 5 else "")
+    return (
+        f"X has columns that are not numbers: {shown}. Encode them (for example with "
+        "pandas.get_dummies, one group of columns for each variable) or drop them."
+    )
+
+
+def _text_positions(X: Any) -> list[int]:
+    """Positions of the columns of an array that do not convert to numbers."""
+    bad = []
+    for j, column in enumerate(np.asarray(X, dtype=object).T):
+        try:
+            column.astype(float)
+        except (TypeError, ValueError):
+            bad.append(j)
+    return bad
+
+
+def _is_numeric(column: Any) -> bool:
+    is_numeric = getattr(column.dtype, "is_numeric", None)  # polars
+    if callable(is_numeric):
+        return bool(is_numeric()) or str(column.dtype) == "Boolean"
+    types = pd.api.types
+    if types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype):
+        return not types.is_complex_dtype(column.dtype)
+    if column.dtype == object:
+        return all(isinstance(v, (Real, np.number)) for v in column)
+    return False
+
+
+def _reject_non_finite(X: Array, original: Any) -> None:
+    with np.errstate(invalid="ignore", over="ignore"):
+        if np.isfinite(X.sum()):
+            return
+    finite = np.isfinite(X)
+    if finite.all():
+        return
+    names = column_names(original, X.shape[1])
+    bad = np.flatnonzero(~finite.all(axis=0))
+    shown = ", ".join(
+        f"{names[j]} ({int((~finite[:, j]).sum())} of {X.shape[0]} rows)" for j in bad[:5]
+    )
+    more = f" and {bad.size - 5} more" if bad.size > 5 else ""
+    kind = "NaN" if np.isnan(X[:, bad]).any() else "infinity"
+    raise ValueError(
+        f"Input X contains {kind} (NaN or inf are not accepted) in {shown}{more}; impute or drop "
+        "these values first."
+    )
+
+
+def plain_target(y: Any) -> Any:
+    """Keep DataFrames (their columns may differ in type); everything else becomes an array."""
+    if hasattr(y, "columns") and hasattr(y, "to_numpy"):
+        if hasattr(y, "iloc"):
+            return y
+        return pd.DataFrame({name: y[name].to_numpy() for name in y.columns})  # polars
+    y_array: AnyArray = np.asarray(y)
+    if y_array.ndim == 0:
+        raise ValueError("y must be one or two dimensional, not a single value.")
+    _num_samples(y_array)
+    return y_array

@@ -1,0 +1,298 @@
+r"""Encodings of the response into a centred, whitened basis psi(y).
+
+The critic is :math:`f(x, y) = \phi(x)^\top U \psi(y)`. With :math:`E\,\psi = 0` and
+:math:`E\,\psi\psi^\top = I` under the empirical law of y, every expectation under the product of
+the marginals is exact and needs no permuted sample. What psi is:
+
+- regression: the standardised response; or normal scores; or orthonormal polynomials;
+- classification: the whitened indicators, one column fewer than there are classes;
+- several responses: the whitened columns together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm as normal
+
+from sobolev._typing import AnyArray, Array
+
+MAX_INTEGER_CLASSES = 20
+_RANK_TOL = 1e-9
+
+
+@dataclass
+class _Column:
+    """The raw basis of one column of y: indicators, or polynomials of a standardised number.
+
+    ``recurrence`` holds (a_k, b_k) of b_k p_k(z) = (z - a_k) p_{k-1}(z) - b_{k-1} p_{k-2}(z), the
+    polynomials that are orthonormal under the law of z.
+    """
+
+    name: str
+    classes: AnyArray | None = None
+    center: float = 0.0
+    scale: float = 1.0
+    knots: Array = field(default_factory=lambda: np.empty(0))
+    scores: Array = field(default_factory=lambda: np.empty(0))
+    recurrence: Array = field(default_factory=lambda: np.empty((0, 2)))
+
+    def values(self, column: AnyArray) -> Array:
+        if self.classes is not None:
+            return self._indicators(column)
+        z = self.standardize(_finite(column, self.name))
+        if not self.recurrence.size:
+            return z[:, None]
+        basis, norm_before = [np.zeros_like(z), np.ones_like(z)], 0.0
+        for shift, norm in self.recurrence:
+            basis.append(((z - shift) * basis[-1] - norm_before * basis[-2]) / norm)
+            norm_before = norm
+        return np.column_stack(basis[2:])
+
+    def standardize(self, numbers: Array) -> Array:
+        if self.knots.size:
+            numbers = np.interp(numbers, self.knots, self.scores)
+        return (numbers - self.center) / self.scale
+
+    def _indicators(self, column: AnyArray) -> Array:
+        assert self.classes is not None
+        labels = _labels(column)
+        if self.classes.dtype.kind == "U":  # labels of mixed types are known by their text
+            labels = labels.astype(str)
+        code = np.searchsorted(self.classes, labels)
+        code = np.minimum(code, self.classes.size - 1)
+        unknown = self.classes[code] != labels
+        if unknown.any():
+            raise ValueError(
+                f"{self.name} holds the label {labels[unknown][0].item()!r}, unseen in fit; "
+                f"known labels: {', '.join(map(repr, self.classes[:10].tolist()))}."
+            )
+        return np.eye(self.classes.size)[code]
+
+
+class TargetEncoder:
+    """Encode y as psi(y), centred and whitened under the (weighted) empirical law.
+
+    Parameters
+    ----------
+    target_type : {"auto", "regression", "classification"}, default="auto"
+        "auto" takes text, booleans and integers of few distinct values as labels, the rest as
+        numbers.
+    basis : {"standard", "normal_scores", "polynomial"}, default="standard"
+        The basis for numeric responses.
+    degree : int, default=3
+        The degree of the polynomial basis.
+
+    Attributes
+    ----------
+    classes_ : array or None
+        The sorted labels of a single categorical response.
+    n_outputs_ : int
+        The number of columns of y.
+    whitener_ : array of shape (n_raw, k)
+        psi(y) = (raw basis - mean) @ whitener_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.targets import TargetEncoder
+    >>> psi = TargetEncoder().fit(["a", "b", "a", "c"]).transform(["a", "b", "a", "c"])
+    >>> psi.shape
+    (4, 2)
+    >>> bool(np.allclose(psi.T @ psi / 4, np.eye(2)))
+    True
+    """
+
+    def __init__(self, target_type: str = "auto", basis: str = "standard", degree: int = 3) -> None:
+        self.target_type = target_type
+        self.basis = basis
+        self.degree = degree
+
+    def fit(self, y: Any, sample_weight: Array | None = None) -> TargetEncoder:
+        """Learn the encoding of y."""
+        self._check_parameters()
+        table = _as_columns(y)
+        weights = _probabilities(sample_weight, len(table[0]))
+        self.n_outputs_ = len(table)
+        names = ["y"] if len(table) == 1 else [f"y[{i}]" for i in range(len(table))]
+        self.columns_ = [
+            self._fit_column(c, name, weights) for c, name in zip(table, names, strict=True)
+        ]
+        self.classes_ = self.columns_[0].classes if self.n_outputs_ == 1 else None
+        raw = self._raw(table)
+        self.mean_ = weights @ raw
+        centred = raw - self.mean_
+        values, vectors = np.linalg.eigh(centred.T @ (weights[:, None] * centred))
+        keep = values > _RANK_TOL * values.max()
+        vectors = vectors[:, keep][:, ::-1] / np.sqrt(values[keep][::-1])
+        largest = np.abs(vectors).argmax(axis=0)
+        self.whitener_ = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
+        return self
+
+    def transform(self, y: Any) -> Array:
+        """Encode y, the rows of fit or new ones.
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
+        table = _as_columns(y)
+        if len(table) != self.n_outputs_:
+            raise ValueError(
+                f"y has {len(table)} columns, but {self.n_outputs_} were given to fit."
+            )
+        return (self._raw(table) - self.mean_) @ self.whitener_
+
+    @property
+    def output_weights(self) -> Array:
+        """Loadings of each numeric response on psi, ∂psi/∂y for responses in standard units.
+
+        Row l holds t_l with ∂f/∂y_l = phi(x)' U t_l. Only linear encodings have it.
+        """
+        if any(c.classes is not None or c.recurrence.size or c.knots.size for c in self.columns_):
+            raise ValueError(
+                "select_targets needs numeric responses in their standard encoding; "
+                'use target_type="regression" and target_basis="standard".'
+            )
+        return self.whitener_
+
+    def _check_parameters(self) -> None:
+        if self.target_type not in ("auto", "regression", "classification"):
+            raise ValueError(
+                f"target_type={self.target_type!r} is unknown; "
+                'use "auto", "regression" or "classification".'
+            )
+        if self.basis not in ("standard", "normal_scores", "polynomial"):
+            raise ValueError(
+                f"target_basis={self.basis!r} is unknown; "
+                'use "standard", "normal_scores" or "polynomial".'
+            )
+        if self.basis == "polynomial" and self.degree not in range(1, 11):
+            raise ValueError(f"target_degree={self.degree!r} must be an integer from 1 to 10.")
+
+    def _raw(self, table: list[AnyArray]) -> Array:
+        return np.hstack([c.values(v) for c, v in zip(self.columns_, table, strict=True)])
+
+    def _fit_column(self, column: AnyArray, name: str, weights: Array) -> _Column:
+        if self._is_categorical(column):
+            classes = np.unique(_labels(column))
+            if classes.size < 2:
+                raise ValueError(
+                    f"{name} has one class only ({classes[0].item()!r}); two or more are needed."
+                )
+            return _Column(name, classes=classes)
+        numbers = _finite(column, name)
+        if np.ptp(numbers) == 0:
+            raise ValueError(
+                f"{name} is constant ({numbers[0]:g}); a response must vary to depend on X."
+            )
+        encoded = _Column(name)
+        if self.basis == "normal_scores":
+            encoded.knots, encoded.scores = _normal_scores(numbers, weights)
+            numbers = encoded.standardize(numbers)
+        encoded.center = float(weights @ numbers)
+        spread = np.ptp(numbers)  # keeps the squares of very small or large numbers finite
+        z = (numbers - encoded.center) / spread
+        encoded.scale = float(spread * np.sqrt(weights @ z**2))
+        if self.basis == "polynomial":
+            z = (numbers - encoded.center) / encoded.scale
+            encoded.recurrence = _orthonormal_recurrence(z, weights, self.degree)
+        return encoded
+
+    def _is_categorical(self, column: AnyArray) -> bool:
+        if self.target_type != "auto":
+            return self.target_type == "classification"
+        if column.dtype.kind in "OUSb":
+            return True
+        if column.dtype.kind in "iu":
+            return bool(np.unique(column).size <= min(MAX_INTEGER_CLASSES, column.size / 2))
+        return False
+
+
+def _as_columns(y: Any) -> list[AnyArray]:
+    """Split y into columns, each of its own type; objects that are all numbers become numbers."""
+    if hasattr(y, "columns") and hasattr(y, "iloc"):  # a DataFrame: types differ by column
+        return [_column_array(y.iloc[:, i]) for i in range(y.shape[1])]
+    array = np.asarray(y)
+    if array.ndim == 1:
+        return [_column_array(y if array.dtype.kind == "O" else array)]
+    if array.ndim == 2 and array.shape[1] > 0:
+        return [_column_array(array[:, i]) for i in range(array.shape[1])]
+    raise ValueError(f"y must have one or two dimensions, not {array.ndim}.")
+
+
+def _column_array(column: Any) -> AnyArray:
+    array = np.asarray(column)
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y holds complex numbers.")
+    if array.dtype.kind in "mM":
+        raise ValueError("y holds dates or durations; convert them to numbers first.")
+    if array.dtype.kind == "O":
+        missing = pd.isna(array).tolist()
+        if any(missing):
+            raise ValueError(
+                f"y has missing values (first in row {missing.index(True)}); drop these rows."
+            )
+        if all(isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for v in array):
+            return np.array(array.tolist())
+    return array
+
+
+def _labels(column: AnyArray) -> AnyArray:
+    """Labels that can be sorted: text when they are of mixed types."""
+    if column.dtype.kind == "O":
+        kinds = {type(v) for v in column}
+        return np.array(column.tolist() if len(kinds) == 1 else [str(v) for v in column])
+    if column.dtype.kind == "f":
+        return _finite(column, "y")
+    return column
+
+
+def _finite(column: AnyArray, name: str) -> Array:
+    try:
+        numbers = column.astype(float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f'{name} holds text, not numbers; use target_type="classification".'
+        ) from None
+    bad = ~np.isfinite(numbers)
+    if bad.any():
+        raise ValueError(
+            f"{name} contains NaN or infinity in {int(bad.sum())} rows "
+            f"(first in row {int(bad.argmax())}); drop or impute them."
+        )
+    return numbers
+
+
+def _probabilities(sample_weight: Array | None, n: int) -> Array:
+    if sample_weight is None:
+        return np.full(n, 1.0 / n)
+    return sample_weight / sample_weight.sum()
+
+
+def _normal_scores(numbers: Array, weights: Array) -> tuple[Array, Array]:
+    """Distinct values and the normal quantile of their mid-distribution."""
+    knots, code = np.unique(numbers, return_inverse=True)
+    mass = np.bincount(code, weights=weights)
+    return knots, normal.ppf(np.cumsum(mass) - mass / 2)
+
+
+def _orthonormal_recurrence(z: Array, weights: Array, degree: int) -> Array:
+    """Coefficients (a_k, b_k) of the polynomials orthonormal under the weights (Stieltjes).
+
+    Fewer than ``degree`` when z has too few distinct values to tell the powers apart.
+    """
+    before, current, norm = np.zeros_like(z), np.ones_like(z), 0.0
+    recurrence = []
+    for _ in range(degree):
+        shift = float(weights @ (z * current**2))
+        following = (z - shift) * current - norm * before
+        norm = float(np.sqrt(weights @ following**2))
+        if norm < _RANK_TOL * np.abs(z).max():
+            break
+        before, current = current, following / norm
+        recurrence.append((shift, norm))
+    return np.array(recurrence)
