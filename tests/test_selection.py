@@ -222,13 +222,13 @@ def test_standardizer_leaves_constant_columns_out(value):
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
-@pytest.mark.parametrize("shift", [0.0, 1e3])
+@pytest.mark.parametrize("shift", [0.0, 1e6])
 def test_standardizer_ignores_unit_and_origin(scale, shift):
     rng = np.random.default_rng(0)
     rows, p = rng.standard_normal((50, 4)), np.full(50, 0.02)
     z = Standardizer.fit(rows, p).transform(rows)
     moved = scale * (rows + shift)
-    np.testing.assert_allclose(Standardizer.fit(moved, p).transform(moved), z, atol=1e-11)
+    np.testing.assert_allclose(Standardizer.fit(moved, p).transform(moved), z, atol=1e-8)
 
 
 def test_standardizer_does_not_depend_on_its_chunks(monkeypatch):

@@ -257,10 +257,11 @@ def test_screen_finds_xor_among_many(seed):
     assert metric[data.support].min() > 2 * metric[~data.support].max()
 
 
-def test_screen_finds_a_curvature():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 100))
-    metric = start_metric(standardized(X, X[:, 7] ** 2 + rng.standard_normal(400)))
+@pytest.mark.parametrize("seed", [2, 3])
+def test_screen_finds_a_curvature_that_the_sums_over_pairs_miss(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((300, 500))
+    metric = start_metric(standardized(X, X[:, 7] ** 2 + 3 * rng.standard_normal(300)))
     assert metric.argmax() == 7
     assert metric[7] > 2 * np.delete(metric, 7).max()
 
@@ -364,7 +365,7 @@ LONG = Settings(LandmarkMap(), rounds=2)
 
 def test_landmark_risks_do_not_depend_on_the_seed(long_sample):
     first, second = (
-        cross_validate(long_sample, replace(LONG, seed=seed), (0.1, 0.01), 2) for seed in (0, 1)
+        cross_validate(long_sample, replace(LONG, seed=seed), (0.1, 0.01), 5) for seed in (0, 1)
     )
     np.testing.assert_array_equal(first, second)
 
@@ -374,8 +375,8 @@ def test_landmark_risks_do_not_depend_on_the_order_of_rows(long_sample):
     moved = Sample(long_sample.X[rows], long_sample.psi[rows], long_sample.p[rows])
     np.testing.assert_array_equal(rows[response_order(moved)], response_order(long_sample))
     np.testing.assert_allclose(
-        cross_validate(moved, LONG, (0.1, 0.01), 2),
-        cross_validate(long_sample, LONG, (0.1, 0.01), 2),
+        cross_validate(moved, LONG, (0.1, 0.01), 5),
+        cross_validate(long_sample, LONG, (0.1, 0.01), 5),
         atol=1e-9,
     )
 

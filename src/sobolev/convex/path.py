@@ -10,7 +10,14 @@ import numpy as np
 
 from sobolev._typing import Array
 from sobolev.convex.estimator import ConvexSIC
-from sobolev.convex.fitting import LAMS, REFERENCE_LAM, cross_validate, fit_critic, path
+from sobolev.convex.fitting import (
+    LAMS,
+    REFERENCE_LAM,
+    blas_threads,
+    cross_validate,
+    fit_critic,
+    path,
+)
 
 
 @dataclass(frozen=True)
@@ -76,8 +83,9 @@ def sic_path(
     estimator = ConvexSIC(lam=REFERENCE_LAM, **params)
     estimator._check_parameters()
     sample, settings, folds = estimator._prepare(X, y, sample_weight)
-    start = fit_critic(sample, settings, REFERENCE_LAM)
-    solutions = path(start.forms, settings, weights.tolist(), start.solution.eta)
+    with blas_threads(sample):
+        start = fit_critic(sample, settings, REFERENCE_LAM)
+        solutions = path(start.forms, settings, weights.tolist(), start.solution.eta)
     varying = estimator.standardizer_.varying
     importances = np.zeros((weights.size, varying.size))
     for row, solution in zip(importances, solutions, strict=True):
