@@ -101,13 +101,13 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def alternate(*calls: Callable[[], object], repeats: int) -> list[list[float]]:
-    """Seconds of each call, timed in turn so that all meet the same load."""
+    """CPU seconds of each call, in turn: on one thread, other processes hardly change them."""
     seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
         for call, times in zip(calls, seconds, strict=True):
-            start = time.perf_counter()
+            start = time.process_time()
             call()
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
     return seconds
 
 
