@@ -77,9 +77,8 @@ def read_records(path: Path) -> list[Record]:
     return records
 
 
-def write_section(folder: Path, name: str, body: str) -> None:
-    """Put ``body`` between the markers of a section of RESULTS.md, all at once."""
-    path = folder / "RESULTS.md"
+def write_section(path: Path, name: str, body: str) -> None:
+    """Put ``body`` between the markers of a section of a Markdown file, all at once."""
     start, end = f"<!-- {name}:start -->", f"<!-- {name}:end -->"
     section = f"{start}\n{body.strip()}\n{end}"
     text = path.read_text() if path.exists() else "# Benchmark results\n"
@@ -88,7 +87,7 @@ def write_section(folder: Path, name: str, body: str) -> None:
         text = before + section + rest.split(end, 1)[1]
     else:
         text = f"{text.rstrip()}\n\n{section}\n"
-    folder.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".md.tmp")
     temporary.write_text(text)
     os.replace(temporary, path)

@@ -10,6 +10,7 @@ rejections under independence, Gaussian and heavy-tailed responses.
 from __future__ import annotations
 
 from _common import (
+    FOLDER,
     Record,
     append_record,
     argument_parser,
@@ -73,6 +74,9 @@ def independent(tail: str) -> Callable[[int], Data]:
     return draw
 
 
+RELATIONS = {"XOR, noise 1.5": xor, "noisy circle": circle}
+
+
 def sobolev_pvalue(x: np.ndarray, y: np.ndarray, seed: int) -> float:
     return sic_test(x, y, n_permutations=N_PERMUTATIONS, random_state=seed).pvalue
 
@@ -129,36 +133,49 @@ def rate(records: list[Record], data: str, method: str) -> tuple[float, int]:
     return float(np.mean(np.array(p) <= LEVEL)), len(p)
 
 
-def render(records: list[Record], simulations: Sequence[str]) -> str:
-    methods = list(METHODS)
+def summary(records: list[Record], simulations: Sequence[str]) -> list[list[str]]:
+    """Mean power over the dependent simulations, and the time of a test."""
     dependent = [s for s in simulations if s != "multimodal_independence"]
-    rows = []
-    for name in (*simulations, "XOR, noise 1.5", "noisy circle"):
-        labels = [f"{name} (noise)", f"{name} (clean)"] if name in simulations else [name]
-        for label in labels:
-            if any(r["data"] == label for r in records):
-                rates = [rate(records, label, m) for m in methods]
-                rows.append([label, str(rates[0][1]), *[f"{v:.2f}" for v, _ in rates]])
     lines = []
     for kind in ("clean", "noise"):
-        powers = {m: [rate(records, f"{s} ({kind})", m) for s in dependent] for m in methods}
         cells = []
-        for values in powers.values():
-            share = np.array([v for v, _ in values])
-            error = np.sqrt(np.sum(share * (1 - share) / values[0][1])) / len(values)
+        for method in METHODS:
+            rates = [rate(records, f"{s} ({kind})", method) for s in dependent]
+            share = np.array([v for v, _ in rates])
+            error = np.sqrt(np.sum(share * (1 - share) / rates[0][1])) / len(rates)
             cells.append(f"**{share.mean():.3f}** ± {error:.3f}")
-        lines.append([f"mean of {len(dependent)} dependent ({kind})", "", *cells])
-    times = [np.median([r["seconds"] for r in records if r["method"] == m]) for m in methods]
-    relative = [f"{t / times[0]:.2f}×" for t in times]
-    lines.append(["median time of a test, relative to sic_test", "", *relative])
-    level = []
+        lines.append([f"mean of {len(dependent)} dependent ({kind})", *cells])
+    simulated = [r for r in records if not r["data"].startswith("independent")]
+    times = [np.median([r["seconds"] for r in simulated if r["method"] == m]) for m in METHODS]
+    lines.append(["median time, relative to sic_test", *[f"{t / times[0]:.2f}×" for t in times]])
+    return lines
+
+
+def details(records: list[Record], simulations: Sequence[str]) -> list[list[str]]:
+    """The power on each simulation."""
+    labels = [f"{s} ({kind})" for s in simulations for kind in ("clean", "noise")]
+    rows = []
+    for label in (*labels, *RELATIONS):
+        rates = [rate(records, label, m) for m in METHODS]
+        rows.append([f"{label}, {rates[0][1]} data sets", *[f"{v:.2f}" for v, _ in rates]])
+    return rows
+
+
+def levels(records: list[Record]) -> list[str]:
+    """The share of rejections under independence, with the band it should lie in."""
+    lines = []
     for tail in ("Gaussian", "Cauchy"):
         share, count = rate(records, f"independent {tail}", "sic_test")
         low, high = (binom.ppf(q, count, LEVEL) / count for q in (0.005, 0.995))
-        level.append(
+        lines.append(
             f"- independent, {tail} response: rejects {share:.4f} of {count} data sets at "
             f"{LEVEL} (99 % band {low:.4f} to {high:.4f})"
         )
+    return lines
+
+
+def render(records: list[Record], simulations: Sequence[str]) -> str:
+    rows = [*summary(records, simulations), *details(records, simulations)]
     return "\n".join(
         [
             "## Independence tests",
@@ -167,11 +184,11 @@ def render(records: list[Record], simulations: Sequence[str]) -> str:
             f"share of p-values ≤ {LEVEL}; hyppo's simulations have p = {N_FEATURES}. "
             f"Version {__version__}, one thread.",
             "",
-            markdown_table(["data", "data sets", *methods], [*lines, *rows]),
+            markdown_table(["data", *METHODS], rows),
             "",
             "Level of `sic_test`:",
             "",
-            *level,
+            *levels(records),
         ]
     )
 
@@ -199,13 +216,17 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return hyppo_simulation(name, noise, seed)
 
             run(path, label, draw, range(replications), METHODS)
-    for name, draw in (("XOR, noise 1.5", xor), ("noisy circle", circle)):
-        run(path, name, draw, range(5 * replications), ("sic_test", "Hsic", "Dcorr"))
+    for name, draw in RELATIONS.items():
+        run(path, name, draw, range(5 * replications), METHODS)
     for tail in ("Gaussian", "Cauchy"):
         seeds = range(level_replications)
         run(path, f"independent {tail}", independent(tail), seeds, ("sic_test",))
-    body = render(read_records(path), simulations)
-    write_section(folder, "independence", body)
+    records = read_records(path)
+    body = render(records, simulations)
+    write_section(folder / "RESULTS.md", "independence", body)
+    if folder == FOLDER:
+        table = markdown_table(["power at 0.05", *METHODS], summary(records, simulations))
+        write_section(folder.parent / "README.md", "independence", table)
     print(body)
     return 0
 

@@ -109,7 +109,8 @@ def render(tasks: Sequence[Task], records: Sequence[common.Record]) -> str:
         groups.setdefault(record_key(record), []).append(record)
     rows = []
     for task in tasks:
-        cells = [_cell(groups.get(task_key(task, method), []), task) for method in METHODS]
+        ours = _seconds(groups.get(task_key(task, METHODS[0]), []))
+        cells = [_cell(groups.get(task_key(task, method), []), ours) for method in METHODS]
         if any(cell != "–" for cell in cells):
             rows.append([task.name, *cells])
     table = common.markdown_table(["data", *METHODS], rows)
@@ -117,24 +118,29 @@ def render(tasks: Sequence[Task], records: Sequence[common.Record]) -> str:
 ## Quality of rankings
 
 The share of the k true features among the first k (TPR at k), mean ± standard error over seeds,
-and the median seconds of a fit on one thread. Columns are scattered at random and ties count by
-their expectation. ConvexSIC has its default settings, the random forest {USUAL_TREES} trees unless
-the cell says otherwise; the elastic net is cross-validated on standardised columns.
+and the median time of a fit relative to ConvexSIC's, all methods in turn on one thread. Columns
+are scattered at random and ties count by their expectation. ConvexSIC has its default settings,
+the random forest {USUAL_TREES} trees unless the cell says otherwise; the elastic net is
+cross-validated on standardised columns.
 sobolev {__version__}; regenerate with `python benchmarks/ranking.py`.
 
 {table}
 """
 
 
-def _cell(records: Sequence[common.Record], task: Task) -> str:
+def _seconds(records: Sequence[common.Record]) -> float:
+    return float(np.median([record["seconds"] for record in records])) if records else float("nan")
+
+
+def _cell(records: Sequence[common.Record], ours: float) -> str:
     if not records:
         return "–"
     tpr = np.array([record["tpr"] for record in records])
     error = f" ± {tpr.std(ddof=1) / np.sqrt(tpr.size):.3f}" if tpr.size > 1 else ""
-    seconds = np.median([record["seconds"] for record in records])
     trees = records[0]["settings"].get("n_trees", USUAL_TREES)
     note = f", {trees} trees" if trees != USUAL_TREES else ""
-    return f"**{tpr.mean():.3f}**{error} ({tpr.size} seeds, {seconds:.1f} s{note})"
+    relative = _seconds(records) / ours
+    return f"**{tpr.mean():.3f}**{error} ({tpr.size} seeds, {relative:.2g}× time{note})"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -149,7 +155,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         for seed in range(args.seeds or task.seeds):
             measure(task, seed, finished, path)
     section = render(tasks, common.read_records(path))
-    common.write_section(folder, "ranking", section)
+    common.write_section(folder / "RESULTS.md", "ranking", section)
+    if folder == common.FOLDER:
+        table = section.strip().split("\n\n")[-1]
+        common.write_section(folder.parent / "README.md", "ranking", table)
     print(section)
 
 

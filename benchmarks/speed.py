@@ -190,7 +190,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             common.append_record(path, {"name": measurement.name, **record, "version": __version__})
             print(" | ".join(_row(common.read_records(path)[-1], measurement.most)), flush=True)
     section = render(common.read_records(path))
-    common.write_section(folder, "speed", section)
+    common.write_section(folder / "RESULTS.md", "speed", section)
     print(section)
 
 

@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         + "\n\n"
         + map_growth(args.quick)
     )
-    write_section(output_folder(args), "tuning", body)
+    write_section(output_folder(args) / "RESULTS.md", "tuning", body)
 
 
 if __name__ == "__main__":
