@@ -158,7 +158,7 @@ def render(records: Sequence[common.Record]) -> str:
     return f"""
 ## Speed and memory
 
-Both sides run in turn in the same process on one thread; seconds are medians, the ratio is the
+Both sides run in turn in the same process on one thread; CPU seconds are medians, the ratio is the
 median over the turns, with its range. Regenerate with `python benchmarks/speed.py`.
 
 {common.markdown_table(header, rows)}

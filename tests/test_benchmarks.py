@@ -89,7 +89,7 @@ def test_ties_count_by_their_expectation(load):
 def test_sections_are_replaced_in_place(load, tmp_path):
     write = load("_common").write_section
     for name, body in (("a", "first"), ("b", "other"), ("a", "second")):
-        write(tmp_path, name, body)
+        write(tmp_path / "RESULTS.md", name, body)
     text = (tmp_path / "RESULTS.md").read_text()
     assert "first" not in text
     assert text.index("second") < text.index("other")
