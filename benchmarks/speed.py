@@ -86,7 +86,7 @@ def _rank(estimator: Any, column: int) -> int:
 
 def moments(quick: bool) -> common.Record:
     """One pass of Fourier moments beside two bare Gram products of the same size."""
-    n, d, m, repeats = (100_000, 20, 512, 1) if quick else (1_000_000, 100, 512, 3)
+    n, d, m, repeats = (64_000, 20, 256, 1) if quick else (1_000_000, 100, 512, 3)
     rng = np.random.default_rng(0)
     X, psi = rng.standard_normal((n, d)), rng.standard_normal((n, 1))
     bound = FourierMap(n_components=m).bind(
@@ -100,7 +100,7 @@ def moments(quick: bool) -> common.Record:
         repeats=repeats,
     )
     theirs, way = min((whole, "whole"), (chunked, "in chunks"), key=lambda t: np.median(t[0]))
-    small, large = n // 10, 4 * n // 10
+    small, large = (n // 4, n) if quick else (100_000, 400_000)
     return {
         "what": f"Fourier moments, n = {n:,}, d = {d}, m = {m} and the linear block",
         "peer": f"two products Z'Z of ({n:,}, {m}), {way}",

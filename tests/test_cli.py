@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pandas as pd
 from typer.testing import CliRunner
 
@@ -29,10 +26,3 @@ def test_an_output_folder_that_cannot_be_made_is_one_line_and_exit_code_2(tmp_pa
     result = CliRunner().invoke(app, ["demo", "--rows", "60", "--out", str(blocked / "sub")])
     assert result.exit_code == 2
     assert "Traceback" not in result.output
-
-
-def test_import_is_light():
-    """Neither torch nor matplotlib is loaded by `import sobolev`."""
-    code = "import sys, sobolev; print([m for m in ('torch', 'matplotlib') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -1,7 +1,35 @@
-"""The Sobolev Independence Criterion: which columns matter, with few false discoveries."""
+"""The Sobolev Independence Criterion: which columns matter, with few false discoveries.
+
+Names are imported when they are first used, so that ``import sobolev`` costs nothing and optional
+dependencies are asked for only by what needs them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from sobolev._version import __version__
-from sobolev.convex import ConvexSIC, sic_path
-from sobolev.inference import sic_test
+
+if TYPE_CHECKING:
+    from sobolev.convex import ConvexSIC, sic_path
+    from sobolev.inference import sic_test
+
+_HOME = {
+    "ConvexSIC": "sobolev.convex",
+    "sic_path": "sobolev.convex",
+    "sic_test": "sobolev.inference",
+}
+_MODULES = ("convex", "criterion", "datasets", "inference", "plotting", "report", "targets")
 
 __all__ = ["ConvexSIC", "__version__", "sic_path", "sic_test"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return import_module(f"sobolev.{name}")
+    raise AttributeError(f"module 'sobolev' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_MODULES])

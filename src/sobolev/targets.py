@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm as normal
+from scipy.special import ndtri
 
 from sobolev._typing import AnyArray, Array
 
@@ -277,7 +277,7 @@ def _normal_scores(numbers: Array, weights: Array) -> tuple[Array, Array]:
     """Distinct values and the normal quantile of their mid-distribution."""
     knots, code = np.unique(numbers, return_inverse=True)
     mass = np.bincount(code, weights=weights)
-    return knots, normal.ppf(np.cumsum(mass) - mass / 2)
+    return knots, ndtri(np.cumsum(mass) - mass / 2)
 
 
 def _orthonormal_recurrence(z: Array, weights: Array, degree: int) -> Array:
