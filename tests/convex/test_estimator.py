@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sobolev import ConvexSIC
 from sobolev.convex import LandmarkMap
-from sobolev.convex.fitting import LAMS
+from sobolev.convex.fitting import LAMS, measure_forms
 from sobolev.criterion import normalized_importances
 from sobolev.datasets import make_sinexp
 from sobolev.exceptions import ConvergenceWarning, DataWarning
@@ -62,11 +62,14 @@ def test_fixed_point_of_every_measure(measure, y, solver):
     fitted = sic(
         measure=measure, solver=solver, tol=1e-7, max_iter=3000, n_components=30, epsilon=1e-8
     ).fit(X, y)
-    forms, solution = fitted.critic_.forms, fitted.critic_.solution
-    eta = normalized_importances(forms.squared_gradients(solution.U), 1e-8)
+    sample, settings, _ = clone(fitted)._prepare(X, y, None)
+    forms = measure_forms(fitted.critic_.bound, sample, settings.measure, settings.seed)
+    U = fitted.critic_.U
+    U = U if U.shape == forms.M.shape else U.T.reshape(-1, 1)
+    eta = normalized_importances(forms.squared_gradients(U), 1e-8)
     np.testing.assert_allclose(fitted.feature_importances_, eta, atol=1e-6)
     A = forms.system(1 / fitted.feature_importances_, 0.03, 1.0, 1e-4)
-    residual = np.linalg.norm(A @ solution.U - forms.M) / np.linalg.norm(forms.M)
+    residual = np.linalg.norm(A @ U - forms.M) / np.linalg.norm(forms.M)
     assert residual <= 1e-6
     assert fitted.sic_ == pytest.approx(fitted.decomposition_.sic, rel=1e-8)
 
@@ -785,3 +788,13 @@ def test_progress_goes_to_standard_error(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert "round 1, iteration 0, SIC" in err
+
+
+def test_a_fitted_fourier_critic_does_not_keep_the_rows():
+    rng = np.random.default_rng(0)
+    sizes = []
+    for n in (300, 3000):
+        rows, response = rng.normal(size=(n, 5)), rng.normal(size=n)
+        fitted = sic(feature_map="fourier", n_components=32, recursions=1).fit(rows, response)
+        sizes.append(len(pickle.dumps(fitted)))
+    assert sizes[1] < 1.05 * sizes[0]

@@ -391,7 +391,7 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
     def _store(self, fit: Fit, settings: Settings) -> None:
         solution, varying = fit.solution, self.standardizer_.varying
         penalties = Penalties(self.lam_, settings.rho, settings.tau, settings.epsilons[-1])
-        self.critic_ = fit
+        self.critic_ = fit.critic()
         self._state = (fit.metric, solution.eta)
         terms = decomposition(fit.forms, solution, penalties, settings.groups)
         self.decomposition_ = replace(terms, per_feature=_spread(terms.per_feature, varying))

@@ -102,8 +102,21 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Critic:
+    """What evaluating a fitted critic needs, and nothing of the training rows besides landmarks."""
+
+    bound: BoundMap
+    center: Array
+    U: Array
+
+    def __call__(self, X: Array) -> Array:
+        """U' phi(x) at standardised rows, (n, k)."""
+        return (self.bound.values(X) - self.center) @ self.U
+
+
+@dataclass(frozen=True)
 class Fit:
-    """A fitted critic: the bound map, its forms, the solution, the metric and the rounds run."""
+    """A fit: the bound map, its forms, the solution, the metric and the rounds run."""
 
     bound: BoundMap
     forms: Forms
@@ -111,22 +124,12 @@ class Fit:
     metric: Array
     n_rounds: int
 
-    @property
-    def U(self) -> Array:
-        """Coefficients, one column for each column of psi."""
-        if isinstance(self.forms, CoupledForms):
-            return self.forms.split(self.solution.U)
-        return self.solution.U
-
-    @property
-    def center(self) -> Array:
-        """Mean of the map's values on the training sample."""
-        forms = self.forms
-        return forms.blocks[0, 0].mean if isinstance(forms, CoupledForms) else forms.mean
-
-    def __call__(self, X: Array) -> Array:
-        """U' phi(x) at standardised rows, (n, k)."""
-        return (self.bound.values(X) - self.center) @ self.U
+    def critic(self, solution: Solution | None = None) -> Critic:
+        """The critic of the solution, or of another one on the same forms."""
+        forms, U = self.forms, (solution or self.solution).U
+        if isinstance(forms, CoupledForms):
+            return Critic(self.bound, forms.blocks[0, 0].mean, forms.split(U))
+        return Critic(self.bound, forms.mean, U)
 
 
 def blas_threads(sample: Sample) -> threadpool_limits:
@@ -373,12 +376,9 @@ def _fold_risks(sample: Sample, settings: Settings, lams: Sequence[float], test:
         fit = replace(fit, bound=bound, forms=forms)
     X = sample.X[test] - p @ sample.X[train]
     psi, weights = sample.psi[test], sample.p[test] / sample.p[test].sum()
-    return np.array(
-        [
-            weights @ row_risk(replace(fit, solution=s)(X), psi, settings.rho)
-            for s in path(fit.forms, settings, lams, fit.solution.eta)
-        ]
-    )
+    values = fit.bound.values(X) - fit.critic().center
+    critics = map(fit.critic, path(fit.forms, settings, lams, fit.solution.eta))
+    return np.array([weights @ row_risk(values @ c.U, psi, settings.rho) for c in critics])
 
 
 def _moment_risks(
