@@ -798,3 +798,24 @@ def test_a_fitted_fourier_critic_does_not_keep_the_rows():
         fitted = sic(feature_map="fourier", n_components=32, recursions=1).fit(rows, response)
         sizes.append(len(pickle.dumps(fitted)))
     assert sizes[1] < 1.05 * sizes[0]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_binary_columns_keep_their_importance(share):
+    """A narrow kernel is flat at both values of a binary column; its gradient must not vanish."""
+    rng = np.random.default_rng(0)
+    columns = (rng.random((250, 80)) < share).astype(float)
+    response = 2 * columns[:, 5] - columns[:, 40] + 0.5 * rng.normal(size=250)
+    fitted = ConvexSIC().fit(columns, response)
+    order = np.argsort(-fitted.feature_importances_)
+    assert set(order[:2]) == {5, 40}
+    assert fitted.feature_importances_[order[1]] > 2 * fitted.feature_importances_[order[2]]
+    assert fitted.n_rounds_ < 10  # the metric settles
+
+
+@pytest.mark.parametrize("distinct", [2, 3])
+def test_two_or_three_distinct_rows_fit_at_the_reference_lam(distinct):
+    rows = np.repeat(np.array([[0.0, 1], [1, 0], [1, 1]])[:distinct], 10, axis=0)
+    fitted = ConvexSIC().fit(rows, np.repeat([0.0, 1, 3][:distinct], 10))
+    assert fitted.lam_ == 0.03
+    assert fitted.feature_importances_.sum() == pytest.approx(1)

@@ -15,11 +15,13 @@ from sobolev.convex.feature_maps import (
     LinearMap,
     PolynomialMap,
     fourier_values,
+    kernel_metric,
     median_squared_distance,
     orthogonal_gaussian,
     pivoted_landmarks,
     resolve_feature_map,
     squared_distances,
+    value_spacing,
 )
 
 
@@ -286,3 +288,26 @@ def test_unknown_maps_are_named():
         resolve_feature_map("spline", None, 10)
     with pytest.raises(TypeError, match=r"values\(X\) and derivative\(X, j\); got int"):
         resolve_feature_map(3, None, 10)
+
+
+def test_value_spacing_of_discrete_and_continuous_columns():
+    p = uniform(6)
+    assert value_spacing(np.array([0.0, 0, 0, 1, 1, 1]), p) == 1
+    assert value_spacing(np.array([0.0, 2, 4, 4, 6, 6]), p) == 2
+    assert value_spacing(np.zeros(6), p) == 0
+    many = np.random.default_rng(0).normal(size=5000)
+    assert value_spacing(many, uniform(5000)) < 1e-2
+    # Weights are repetitions.
+    x, weights = np.array([0.0, 1, 5, 5.5]), np.array([1, 1, 3, 1])
+    repeated = np.repeat(x, weights)
+    assert value_spacing(x, weights / 6) == value_spacing(repeated, uniform(6)) == 0.5
+
+
+def test_no_kernel_is_finer_than_the_values_of_a_column():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 2, 200) * 3.0, rng.normal(size=(200, 2))])
+    metric = np.array([1.0, 1e-6, 1.0])
+    g = kernel_metric(X, metric, uniform(200), bandwidth=1e-3)
+    assert g[0] == pytest.approx(1 / 9)
+    plain = metric / (1e-3 * median_squared_distance(X, metric, uniform(200)))
+    np.testing.assert_allclose(g[1:], plain[1:])  # continuous columns are left alone

@@ -33,6 +33,8 @@ from sobolev.convex.quadratics import (
 
 # Up to this many rows each row is a landmark; beyond, a subset is.
 MAX_LANDMARKS = 1000
+# Rows from which the spacing of a column's values is read.
+SPACING_ROWS = 5000
 
 
 @runtime_checkable
@@ -110,6 +112,34 @@ def median_squared_distance(X: Array, metric: Array, p: Array, max_rows: int = 1
     return float(distance[order][np.searchsorted(below, half)].mean())
 
 
+def value_spacing(x: Array, p: Array) -> float:
+    """Weighted median, over rows, of the distance to the nearest different value of a column."""
+    values, code = np.unique(x, return_inverse=True)
+    if values.size < 2:
+        return 0.0
+    step = np.diff(values)
+    nearest = np.minimum(np.append(np.inf, step), np.append(step, np.inf))
+    order = np.argsort(nearest)
+    below = np.cumsum(np.bincount(code.ravel(), weights=p)[order])
+    return float(nearest[order][np.searchsorted(below, 0.5 * below[-1])])
+
+
+def kernel_metric(X: Array, metric: Array, p: Array, bandwidth: float) -> Array:
+    """The metric over the squared bandwidth, no finer in any column than its values are spaced.
+
+    A kernel much narrower than the gap between two values is flat at both: the derivatives at the
+    rows vanish though the function differs between them, and a binary column that matters would
+    lose its importance. Continuous columns are not affected.
+    """
+    g = metric / (bandwidth * median_squared_distance(X, metric, p))
+    step = max(1, X.shape[0] // SPACING_ROWS)
+    rows, weights = X[::step], p[::step]
+    for j in np.flatnonzero(g * np.ptp(rows, axis=0) ** 2 > 1.0):
+        spacing = value_spacing(rows[:, j], weights)
+        g[j] = min(g[j], 1.0 / max(spacing, 1e-150) ** 2)
+    return g
+
+
 @dataclass(frozen=True)
 class LandmarkMap:
     """Gaussian (or heavier-tailed) kernel functions centred at rows of the data.
@@ -136,7 +166,7 @@ class LandmarkMap:
 
     def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundLandmarkMap:
         """Choose bandwidth and landmarks on data."""
-        g = metric / (self.bandwidth * median_squared_distance(X, metric, p))
+        g = kernel_metric(X, metric, p, self.bandwidth)
         most = MAX_LANDMARKS if self.n_components is None else self.n_components
         candidates = X
         if X.shape[0] > most:
@@ -202,7 +232,7 @@ class FourierMap:
     def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundFourierMap:
         """Draw the frequencies for the bandwidth of the data."""
         m = 1024 if self.n_components is None else self.n_components
-        g = metric / (self.bandwidth * median_squared_distance(X, metric, p))
+        g = kernel_metric(X, metric, p, self.bandwidth)
         frequencies = orthogonal_gaussian(max(1, m // 2), X.shape[1], rng) * np.sqrt(g)
         return BoundFourierMap(frequencies, self.linear)
 

@@ -296,10 +296,13 @@ def _blend(eta: Array | None) -> Array | None:
 
 
 def stratified_folds(sample: Sample, k: int) -> list[Index]:
-    """k test sets, dealt out along the sorted response: the same whatever the order of rows."""
+    """k test sets, dealt out along the sorted response: the same whatever the order of rows.
+
+    Fewer if there are fewer than 2 k rows; none below four rows.
+    """
     k = min(k, sample.p.size // 2)
     order = response_order(sample)
-    return [np.sort(order[i::k]) for i in range(k)]
+    return [np.sort(order[i::k]) for i in range(k)] if k > 1 else []
 
 
 def response_order(sample: Sample) -> Index:
@@ -343,6 +346,8 @@ def cross_validate(
             order = response_order(sample)
             sample = Sample(sample.X[order], sample.psi[order], sample.p[order])
         folds = stratified_folds(sample, folds)
+    if not folds:  # two or three distinct rows: nothing to hold out
+        return np.zeros((1, len(lams)))
     loose = replace(
         settings,
         rounds=min(settings.rounds, CV_ROUNDS),
