@@ -800,16 +800,17 @@ def test_a_fitted_fourier_critic_does_not_keep_the_rows():
     assert sizes[1] < 1.05 * sizes[0]
 
 
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("share", [0.5, 0.1])
-def test_binary_columns_keep_their_importance(share):
-    """A narrow kernel is flat at both values of a binary column; its gradient must not vanish."""
-    rng = np.random.default_rng(0)
+def test_binary_columns_keep_their_importance(share, seed):
+    """A critic that steps between two values, flat at both, must not escape the penalty."""
+    rng = np.random.default_rng(seed)
     columns = (rng.random((250, 80)) < share).astype(float)
     response = 2 * columns[:, 5] - columns[:, 40] + 0.5 * rng.normal(size=250)
-    fitted = ConvexSIC().fit(columns, response)
+    fitted = ConvexSIC(lam=0.03).fit(columns, response)
     order = np.argsort(-fitted.feature_importances_)
-    assert set(order[:2]) == {5, 40}
-    assert fitted.feature_importances_[order[1]] > 2 * fitted.feature_importances_[order[2]]
+    assert order[:2].tolist() == [5, 40]
+    assert fitted.feature_importances_[40] > 2 * fitted.feature_importances_[order[2]]
     assert fitted.n_rounds_ < 10  # the metric settles
 
 

@@ -9,6 +9,7 @@ from scipy.stats import kstest
 from sobolev.convex.feature_maps import (
     AUTO_FOURIER_ROWS,
     MAX_LANDMARKS,
+    MAX_RESOLUTION,
     CustomMap,
     FourierMap,
     LandmarkMap,
@@ -303,11 +304,11 @@ def test_value_spacing_of_discrete_and_continuous_columns():
     assert value_spacing(x, weights / 6) == value_spacing(repeated, uniform(6)) == 0.5
 
 
-def test_no_kernel_is_finer_than_the_values_of_a_column():
+def test_kernels_are_wide_beside_the_spacing_of_values():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 2, 200) * 3.0, rng.normal(size=(200, 2))])
     metric = np.array([1.0, 1e-6, 1.0])
     g = kernel_metric(X, metric, uniform(200), bandwidth=1e-3)
-    assert g[0] == pytest.approx(1 / 9)
+    assert g[0] == pytest.approx(MAX_RESOLUTION / 9)
     plain = metric / (1e-3 * median_squared_distance(X, metric, uniform(200)))
     np.testing.assert_allclose(g[1:], plain[1:])  # continuous columns are left alone

@@ -33,8 +33,10 @@ from sobolev.convex.quadratics import (
 
 # Up to this many rows each row is a landmark; beyond, a subset is.
 MAX_LANDMARKS = 1000
-# Rows from which the spacing of a column's values is read.
+# Rows from which the spacing of a column's values is read, and the largest squared spacing in units
+# of the kernel's squared length.
 SPACING_ROWS = 5000
+MAX_RESOLUTION = 0.2
 
 
 @runtime_checkable
@@ -125,18 +127,19 @@ def value_spacing(x: Array, p: Array) -> float:
 
 
 def kernel_metric(X: Array, metric: Array, p: Array, bandwidth: float) -> Array:
-    """The metric over the squared bandwidth, no finer in any column than its values are spaced.
+    """The metric over the squared bandwidth, wide in each column beside the spacing of its values.
 
-    A kernel much narrower than the gap between two values is flat at both: the derivatives at the
-    rows vanish though the function differs between them, and a binary column that matters would
-    lose its importance. Continuous columns are not affected.
+    A gradient penalty sees derivatives at the rows only. A critic that is flat at both values of a
+    binary column and steps between them would escape it, and the column that matters most would
+    get no importance. A kernel wider than the gap makes such a step costly in norm. Continuous
+    columns are not affected.
     """
     g = metric / (bandwidth * median_squared_distance(X, metric, p))
     step = max(1, X.shape[0] // SPACING_ROWS)
     rows, weights = X[::step], p[::step]
-    for j in np.flatnonzero(g * np.ptp(rows, axis=0) ** 2 > 1.0):
+    for j in np.flatnonzero(g * np.ptp(rows, axis=0) ** 2 > MAX_RESOLUTION):
         spacing = value_spacing(rows[:, j], weights)
-        g[j] = min(g[j], 1.0 / max(spacing, 1e-150) ** 2)
+        g[j] = min(g[j], MAX_RESOLUTION / max(spacing, 1e-150) ** 2)
     return g
 
 
