@@ -18,7 +18,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 FOLDER = Path(__file__).resolve().parent
-DATA_HOME = Path(os.environ.get("SOBOLEV_DATA_HOME", FOLDER.parent.parent / "shared" / "data"))
+DATA_HOME = Path(os.environ.get("SOBOLEV_DATA_HOME", FOLDER.parent / "data"))
 
 Record = dict[str, Any]
 
