@@ -23,6 +23,7 @@ from sobolev.convex.feature_maps import (
     resolve_feature_map,
     squared_distances,
     value_spacing,
+    weighted_median,
 )
 
 
@@ -312,3 +313,11 @@ def test_kernels_are_wide_beside_the_spacing_of_values():
     assert g[0] == pytest.approx(MAX_RESOLUTION / 9)
     plain = metric / (1e-3 * median_squared_distance(X, metric, uniform(200)))
     np.testing.assert_allclose(g[1:], plain[1:])  # continuous columns are left alone
+
+
+def test_weighted_median_is_the_median_of_repetitions():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        values, weights = rng.normal(size=7), rng.integers(1, 5, size=7)
+        expected = np.median(np.repeat(values, weights))
+        assert weighted_median(values, weights / 7) == pytest.approx(expected, rel=1e-12)

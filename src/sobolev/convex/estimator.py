@@ -375,7 +375,7 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         size = sample.X.shape[1] if settings.groups is None else settings.groups.n_groups
         if start is not None and (start[0].size != sample.X.shape[1] or start[1].size != size):
             start = None
-        with blas_threads(sample), _Progress(self.verbose) as progress:
+        with blas_threads(sample.p.size), _Progress(self.verbose) as progress:
             self.lam_path_, self.lam_risks_ = None, None
             lam = self.lam
             if lam == "auto":

@@ -22,6 +22,7 @@ from scipy.linalg import lapack
 from scipy.special import comb
 
 from sobolev._typing import Array, Index
+from sobolev.convex.moments import FourierMoments, fourier_values
 from sobolev.convex.quadratics import (
     CoupledForms,
     DensePart,
@@ -97,6 +98,17 @@ def squared_distances(X: Array, Y: Array, metric: Array) -> Array:
     return np.maximum(D, 0.0, out=D)
 
 
+def weighted_median(values: Array, weights: Array) -> float:
+    """The median; where half the weight lies on either side, the middle of the two values.
+
+    Half is meant within rounding, so that integer weights give what repetition gives.
+    """
+    order = np.argsort(values)
+    below = np.cumsum(weights[order])
+    half = 0.5 * below[-1] * (1 + 1e-9 * np.array([-1.0, 1.0]))
+    return float(values[order][np.searchsorted(below, half)].mean())
+
+
 def median_squared_distance(X: Array, metric: Array, p: Array, max_rows: int = 1000) -> float:
     """Weighted median of the squared distances between distinct rows under a metric."""
     step = max(1, -(-X.shape[0] // max_rows))
@@ -107,11 +119,7 @@ def median_squared_distance(X: Array, metric: Array, p: Array, max_rows: int = 1
     positive = distance > 1e-12 * max(float(distance.max(initial=0.0)), 1e-300)
     if not positive.any():
         return 1.0
-    distance, mass = distance[positive], mass[positive]
-    order = np.argsort(distance)
-    below = np.cumsum(mass[order])
-    half = 0.5 * below[-1] * (1 + 1e-9 * np.array([-1.0, 1.0]))
-    return float(distance[order][np.searchsorted(below, half)].mean())
+    return weighted_median(distance[positive], mass[positive])
 
 
 def value_spacing(x: Array, p: Array) -> float:
@@ -121,9 +129,9 @@ def value_spacing(x: Array, p: Array) -> float:
         return 0.0
     step = np.diff(values)
     nearest = np.minimum(np.append(np.inf, step), np.append(step, np.inf))
-    order = np.argsort(nearest)
-    below = np.cumsum(np.bincount(code.ravel(), weights=p)[order])
-    return float(nearest[order][np.searchsorted(below, 0.5 * below[-1])])
+    mass = np.zeros(values.size)
+    np.add.at(mass, code.ravel(), p)
+    return weighted_median(nearest, mass)
 
 
 def kernel_metric(X: Array, metric: Array, p: Array, bandwidth: float) -> Array:
@@ -253,21 +261,8 @@ class BoundFourierMap(BoundMap):
 
     def forms(self, X: Array, psi: Array, p: Array, omega: Array | None = None) -> QuadraticForms:
         """The quadratic forms, through one pass of moments."""
-        from sobolev.convex.moments import FourierMoments
-
         moments = FourierMoments.empty(self, psi.shape[1])
         return moments.update(X, psi, p, omega).forms()
-
-
-def fourier_values(X: Array, frequencies: Array) -> Array:
-    """sqrt(1/h) (cos(x·w), sin(x·w)) for h frequencies."""
-    h = frequencies.shape[0]
-    out = np.empty((X.shape[0], 2 * h))
-    phase = X @ frequencies.T
-    np.cos(phase, out=out[:, :h])
-    np.sin(phase, out=out[:, h:])
-    out *= np.sqrt(1.0 / h)
-    return out
 
 
 def orthogonal_gaussian(h: int, d: int, rng: np.random.Generator) -> Array:

@@ -132,9 +132,9 @@ class Fit:
         return Critic(self.bound, forms.mean, U)
 
 
-def blas_threads(sample: Sample) -> threadpool_limits:
+def blas_threads(n_rows: int) -> threadpool_limits:
     """A context with one BLAS thread for small samples, where more only wait for each other."""
-    return threadpool_limits(1 if sample.p.size <= SMALL_SAMPLE else None, user_api="blas")
+    return threadpool_limits(1 if n_rows <= SMALL_SAMPLE else None, user_api="blas")
 
 
 def bind(sample: Sample, settings: Settings, metric: Array) -> BoundMap:

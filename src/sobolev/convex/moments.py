@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 32 * 2**20
 
 
+def fourier_values(X: Array, frequencies: Array, out: Array | None = None) -> Array:
+    """sqrt(1/h) (cos(x·w), sin(x·w)) for h frequencies, written to ``out`` if given."""
+    h = frequencies.shape[0]
+    out = np.empty((X.shape[0], 2 * h)) if out is None else out
+    phase = X @ frequencies.T
+    np.cos(phase, out=out[:, :h])
+    np.sin(phase, out=out[:, h:])
+    out *= np.sqrt(1.0 / h)
+    return out
+
+
 @dataclass
 class FourierMoments:
     """Weighted sums over the rows seen so far, with z = (phi(x), x).
@@ -113,11 +124,8 @@ class FourierMoments:
         return self
 
     def _fill(self, z: Array, X: Array) -> None:
-        h, m = self.map.frequencies.shape[0], self.map.n_functions
-        phase = X @ self.map.frequencies.T
-        np.cos(phase, out=z[:, :h])
-        np.sin(phase, out=z[:, h:m])
-        z[:, :m] *= np.sqrt(1.0 / h)
+        m = self.map.n_functions
+        fourier_values(X, self.map.frequencies, out=z[:, :m])
         if self.map.linear:
             z[:, m:] = X
 

@@ -83,7 +83,7 @@ def sic_path(
     estimator = ConvexSIC(lam=REFERENCE_LAM, **params)
     estimator._check_parameters()
     sample, settings, folds = estimator._prepare(X, y, sample_weight)
-    with blas_threads(sample):
+    with blas_threads(sample.p.size):
         start = fit_critic(sample, settings, REFERENCE_LAM)
         solutions = path(start.forms, settings, weights.tolist(), start.solution.eta)
     varying = estimator.standardizer_.varying

@@ -35,6 +35,7 @@ from sobolev.convex.feature_maps import (
     median_squared_distance,
     squared_distances,
 )
+from sobolev.convex.fitting import blas_threads
 from sobolev.convex.solvers import Penalties, alternating
 from sobolev.exceptions import DataWarning
 from sobolev.inference.permutation import permutation_pvalue, permutations
@@ -157,22 +158,26 @@ def sic_test(
     if blocks is not None and len(blocks) != Z.shape[0]:
         raise ValueError(f"blocks has {len(blocks)} entries for {Z.shape[0]} rows.")
     encoder = TargetEncoder(target_type).fit(y, p)
-    responses = response_bases(encoder.transform(y), p, encoder.classes_ is None)
-    critics = _critics(Z, p, rng)
-    order = permutations(Z.shape[0], n_permutations, rng, blocks)
-    # Members of the family in rows: critic by critic, response by response; observed value first.
-    values = np.stack(
-        [_permuted_sic(critics, psi, order) for psi in responses.values()], axis=1
-    ).reshape(-1, order.shape[0] + 1)
-    spread = values.std(axis=1, keepdims=True)
-    scores = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
-    statistics = scores.max(axis=0)
-    # Importances come from the critic of all features that stands out most.
-    joint = sum(critic.columns.size == Z.shape[1] for critic in critics) * len(responses)
-    winner = int(scores[:joint, 0].argmax())
-    critic, response = critics[winner // len(responses)], list(responses)[winner % len(responses)]
-    importances = np.zeros(X.shape[1])
-    importances[standardizer.varying] = _importances(Z, responses[response], p, critic)
+    with blas_threads(Z.shape[0]):
+        responses = response_bases(encoder.transform(y), p, encoder.classes_ is None)
+        critics = _critics(Z, p, rng)
+        order = permutations(Z.shape[0], n_permutations, rng, blocks)
+        # Rows: the members of the family, by critic and response. The observed value comes first.
+        values = np.stack(
+            [_permuted_sic(critics, psi, order) for psi in responses.values()], axis=1
+        ).reshape(-1, order.shape[0] + 1)
+        spread = values.std(axis=1, keepdims=True)
+        scores = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+        statistics = scores.max(axis=0)
+        # Importances come from the critic of all features that stands out most.
+        joint = sum(critic.columns.size == Z.shape[1] for critic in critics) * len(responses)
+        winner = int(scores[:joint, 0].argmax())
+        critic, response = (
+            critics[winner // len(responses)],
+            list(responses)[winner % len(responses)],
+        )
+        importances = np.zeros(X.shape[1])
+        importances[standardizer.varying] = _importances(Z, responses[response], p, critic)
     return SICTestResult(
         statistic=float(statistics[0]),
         pvalue=permutation_pvalue(float(statistics[0]), statistics[1:]),
