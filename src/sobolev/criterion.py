@@ -18,7 +18,7 @@ same holds with :math:`\beta_k^2 = \sum_{j \in G_k} E |\partial_j f|^2 + \vareps
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
-from sobolev._typing import Array, Index
+from sobolev._typing import Array, Index, Mask
 
 
 def normalized_importances(squared_gradients: Array, epsilon: float = 0.0) -> Array:
@@ -271,3 +271,34 @@ class Decomposition:
     def sic(self) -> float:
         """SIC as the sum of the penalties."""
         return self.gradient + self.function + self.norm + float(self.per_target.sum())
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Terms that add up to the witness of each row.
+
+    Attributes
+    ----------
+    features : array of shape (n, d)
+        The contribution of each feature.
+    target : array of shape (n,)
+        The contribution of the response by itself.
+    base : array of shape (n,)
+        The rest: the witness of the mean row for kernel critics, what biases add for neural ones,
+        zero for homogeneous critics.
+    """
+
+    features: Array
+    target: Array
+    base: Array
+
+    @property
+    def witness(self) -> Array:
+        """The sum of all terms."""
+        return self.features.sum(axis=1) + self.target + self.base
+
+    def among(self, columns: Mask) -> Explanation:
+        """The same with features of no contribution between, where ``columns`` is False."""
+        features = np.zeros((self.features.shape[0], columns.size))
+        features[:, columns] = self.features
+        return replace(self, features=features)

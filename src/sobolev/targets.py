@@ -25,7 +25,7 @@ _RANK_TOL = 1e-9
 
 
 @dataclass
-class _Column:
+class TargetColumn:
     """The raw basis of one column of y: indicators, or polynomials of a standardised number.
 
     ``recurrence`` holds (a_k, b_k) of b_k p_k(z) = (z - a_k) p_{k-1}(z) - b_{k-1} p_{k-2}(z), the
@@ -41,6 +41,7 @@ class _Column:
     recurrence: Array = field(default_factory=lambda: np.empty((0, 2)))
 
     def values(self, column: AnyArray) -> Array:
+        """The raw basis at a column, (n, n_raw)."""
         if self.classes is not None:
             return self._indicators(column)
         z = self.standardize(_finite(column, self.name))
@@ -53,6 +54,7 @@ class _Column:
         return np.column_stack(basis[2:])
 
     def standardize(self, numbers: Array) -> Array:
+        """Numbers in standard units."""
         if self.knots.size:
             numbers = np.interp(numbers, self.knots, self.scores)
         return (numbers - self.center) / self.scale
@@ -146,6 +148,15 @@ class TargetEncoder:
             )
         return (self._raw(table) - self.mean_) @ self.whitener_
 
+    def standardized(self, y: Any) -> Array:
+        """The columns before whitening: standardised numbers, or indicators of the classes."""
+        return self._raw(_as_columns(y))
+
+    def unstandardized(self, values: Array) -> Array:
+        """Numbers in the units of y from standardised ones, (n, n_outputs)."""
+        scale = np.array([column.scale for column in self.columns_])
+        return values * scale + np.array([column.center for column in self.columns_])
+
     @property
     def output_weights(self) -> Array:
         """Loadings of each numeric response on psi, ∂psi/∂y for responses in standard units.
@@ -176,20 +187,20 @@ class TargetEncoder:
     def _raw(self, table: list[AnyArray]) -> Array:
         return np.hstack([c.values(v) for c, v in zip(self.columns_, table, strict=True)])
 
-    def _fit_column(self, column: AnyArray, name: str, weights: Array) -> _Column:
+    def _fit_column(self, column: AnyArray, name: str, weights: Array) -> TargetColumn:
         if self._is_categorical(column):
             classes = np.unique(_labels(column))
             if classes.size < 2:
                 raise ValueError(
                     f"{name} has one class only ({classes[0].item()!r}); two or more are needed."
                 )
-            return _Column(name, classes=classes)
+            return TargetColumn(name, classes=classes)
         numbers = _finite(column, name)
         if np.ptp(numbers) == 0:
             raise ValueError(
                 f"{name} is constant ({numbers[0]:g}); a response must vary to depend on X."
             )
-        encoded = _Column(name)
+        encoded = TargetColumn(name)
         if self.basis == "normal_scores":
             encoded.knots, encoded.scores = _normal_scores(numbers, weights)
             numbers = encoded.standardize(numbers)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sobolev._sample import choose_lam, stratified_folds
 from sobolev.convex.feature_maps import FourierMap, LandmarkMap, LinearMap, PolynomialMap
 from sobolev.convex.fitting import (
     LAMS,
@@ -14,7 +15,6 @@ from sobolev.convex.fitting import (
     Sample,
     Settings,
     bind,
-    choose_lam,
     cross_validate,
     fit_critic,
     measure_forms,
@@ -24,7 +24,6 @@ from sobolev.convex.fitting import (
     row_risk,
     solve,
     start_metric,
-    stratified_folds,
 )
 from sobolev.convex.quadratics import CoupledForms
 from sobolev.convex.solvers import JointSolution, Penalties, alternating
@@ -402,14 +401,14 @@ def test_held_out_risk_prefers_less_shrinkage_for_a_strong_signal():
 
 def test_without_held_out_risk_lam_is_the_reference():
     risks = -np.abs(np.random.default_rng(0).standard_normal((5, len(LAMS))))
-    assert choose_lam(risks, LAMS) == REFERENCE_LAM
+    assert choose_lam(risks, LAMS, REFERENCE_LAM) == REFERENCE_LAM
 
 
 def test_a_clearly_better_lam_is_chosen():
     for best, lam in enumerate(LAMS):
         risks = 0.2 + 0.001 * np.random.default_rng(best).standard_normal((5, len(LAMS)))
         risks[:, best] += 0.1
-        assert choose_lam(risks, LAMS) == lam
+        assert choose_lam(risks, LAMS, REFERENCE_LAM) == lam
 
 
 def test_a_better_lam_within_one_standard_error_is_not_chosen():
@@ -418,12 +417,14 @@ def test_a_better_lam_within_one_standard_error_is_not_chosen():
     risks[:, reference] = 0.2
     gain = np.array([0.1, -0.1, 0.1, -0.05])  # mean 0.0125, standard error 0.05
     risks[:, best] = 0.2 + gain
-    assert choose_lam(risks, LAMS) == REFERENCE_LAM
+    assert choose_lam(risks, LAMS, REFERENCE_LAM) == REFERENCE_LAM
     risks[:, best] = 0.2 + np.abs(gain)  # mean 0.0875, standard error 0.0125
-    assert choose_lam(risks, LAMS) == 0.001
+    assert choose_lam(risks, LAMS, REFERENCE_LAM) == 0.001
 
 
 def test_the_reference_is_the_nearest_on_the_path():
-    assert choose_lam(np.zeros((3, 2)), (1.0, 0.05)) == 0.05
-    assert choose_lam(np.array([[0.1, 0.2]]), (1.0, 0.05)) == 0.05
-    assert choose_lam(np.array([[0.2, 0.1]]), (1.0, 0.05)) == 1.0  # one fold: no error to weigh
+    assert choose_lam(np.zeros((3, 2)), (1.0, 0.05), REFERENCE_LAM) == 0.05
+    assert choose_lam(np.array([[0.1, 0.2]]), (1.0, 0.05), REFERENCE_LAM) == 0.05
+    assert (
+        choose_lam(np.array([[0.2, 0.1]]), (1.0, 0.05), REFERENCE_LAM) == 1.0
+    )  # one fold: no error to weigh

@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sobolev._parameters import check_count, check_number, check_option
+from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator
+from sobolev._sample import (
+    Folds,
+    Sample,
+    choose_lam,
+    merge_equal_rows,
+    report_constant,
+    resolve_folds,
+    spread,
+    varying_groups,
+)
 from sobolev._standardize import Standardizer
-from sobolev._typing import Array, Index, Mask
+from sobolev._typing import Array
 from sobolev.convex.feature_maps import LandmarkMap, resolve_feature_map
 from sobolev.convex.fitting import (
     AUTO_ROUNDS,
     LAMS,
     MEASURES,
+    REFERENCE_LAM,
     Fit,
-    Sample,
     Settings,
     blas_threads,
-    choose_lam,
     cross_validate,
     fit_critic,
     row_risk,
 )
 from sobolev.convex.solvers import SOLVERS, JointSolution, Penalties, decomposition
-from sobolev.criterion import Groups, parse_groups
-from sobolev.exceptions import ConvergenceWarning, DataWarning
+from sobolev.criterion import Explanation
+from sobolev.exceptions import ConvergenceWarning
 from sobolev.selection import (
     SICSelectorMixin,
     plain_target,
@@ -40,8 +50,6 @@ from sobolev.selection import (
     validate_training,
 )
 from sobolev.targets import TargetEncoder
-
-Folds = int | list[Index]
 
 # Up to this many rows equal ones are looked for (landmark maps: always) and merged.
 MERGE_ROWS = 5000
@@ -275,39 +283,54 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         """Mean risk, the held-out criterion."""
         return float(np.average(self.risk(X, y), weights=sample_weight))
 
-    def _pairs(self, X: Any, y: Any) -> tuple[Array, Array]:
+    def explain(self, X: Any, y: Any) -> Explanation:
+        """Contributions of the features to the witness of each row, which add up to it.
+
+        Gradients are integrated along the way from the mean row to x; ``base`` is the witness of
+        the mean row with the row's own response.
+
+        Returns
+        -------
+        Explanation
+        """
+        found = self.critic_.explain(*self._rows(X, y))
+        return found.among(self.standardizer_.varying)
+
+    def _rows(self, X: Any, y: Any) -> tuple[Array, Array]:
         check_is_fitted(self, "feature_importances_")
         X = validate_rows(self, X, reset=False)
         psi = self.encoder_.transform(plain_target(y))
         if psi.shape[0] != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows but y has {psi.shape[0]}.")
-        return self.critic_(self.standardizer_.transform(X)), psi
+        return self.standardizer_.transform(X), psi
+
+    def _pairs(self, X: Any, y: Any) -> tuple[Array, Array]:
+        x, psi = self._rows(X, y)
+        return self.critic_(x), psi
 
     def _check_parameters(self) -> None:
         if isinstance(self.lam, str):
             if self.lam != "auto":
                 raise ValueError(f'lam={self.lam!r} is unknown; use a positive number or "auto".')
         else:
-            _check_number("lam", self.lam, positive=True)
-        _check_number("rho", self.rho)
-        _check_number("tau", self.tau, positive=True)
-        _check_number("tol", self.tol)
+            check_number("lam", self.lam, positive=True)
+        check_number("rho", self.rho)
+        check_number("tau", self.tau, positive=True)
+        check_number("tol", self.tol)
         epsilons = np.atleast_1d(self.epsilon)
         for value in epsilons:
-            _check_number("epsilon", value, positive=True)
+            check_number("epsilon", value, positive=True)
         if epsilons.size == 0 or np.any(np.diff(epsilons) >= 0):
             raise ValueError(
                 f"epsilon={self.epsilon!r} must be a number or a decreasing sequence of numbers."
             )
-        for name, allowed in (("solver", tuple(SOLVERS)), ("measure", MEASURES)):
-            if getattr(self, name) not in allowed:
-                options = ", ".join(f'"{a}"' for a in allowed)
-                raise ValueError(f"{name}={getattr(self, name)!r} is unknown; use {options}.")
-        _check_count("max_iter", self.max_iter)
+        check_option("solver", self.solver, SOLVERS)
+        check_option("measure", self.measure, MEASURES)
+        check_count("max_iter", self.max_iter)
         if self.n_components is not None:
-            _check_count("n_components", self.n_components)
+            check_count("n_components", self.n_components)
         if self.recursions != "auto":
-            _check_count("recursions", self.recursions)
+            check_count("recursions", self.recursions)
         if self.select_targets and (self.measure != "product" or self.solver != "alternating"):
             raise ValueError(
                 'select_targets=True needs measure="product" and solver="alternating".'
@@ -320,7 +343,7 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         # A selection rule that cannot hold is reported before the fit, not after.
         select(np.zeros(X.shape[1]), self.n_features_to_select, self.threshold)
         used = p > 0
-        folds = _folds(self.cv, X, y, used)
+        folds = resolve_folds(self.cv, X, y, used)
         if not used.all():
             X, p = X[used], p[used]
             y = y.iloc[used] if hasattr(y, "iloc") else y[used]
@@ -331,12 +354,11 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         spec = resolve_feature_map(self.feature_map, self.n_components, X.shape[0])
         few = isinstance(spec, LandmarkMap) or X.shape[0] <= MERGE_ROWS
         if few and self.measure != "permuted" and isinstance(folds, int):
-            X, psi, p = _merge_equal_rows(X, psi, p)
+            X, psi, p = merge_equal_rows(X, psi, p)
         self.standardizer_ = Standardizer.fit(X, p)
         varying = self.standardizer_.varying
-        if not varying.all():
-            self._report_constant(varying, names)
-        groups = self._groups(names, varying)
+        report_constant(varying, names, stacklevel=4)
+        groups = varying_groups(self.groups, varying, names)
         settings = Settings(
             map=spec,
             rho=float(self.rho),
@@ -353,38 +375,26 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         )
         return Sample(self.standardizer_.transform(X), psi, p), settings, folds
 
-    def _report_constant(self, varying: Mask, names: Any) -> None:
-        constant = np.flatnonzero(~varying)
-        if constant.size == varying.size:
-            raise ValueError("every column of X is constant; at least one must vary to explain y.")
-        shown = ", ".join(repr(names[j]) if names is not None else str(j) for j in constant[:5])
-        more = f" and {constant.size - 5} more" if constant.size > 5 else ""
-        warnings.warn(
-            f"constant columns get importance 0: {shown}{more}.", DataWarning, stacklevel=4
-        )
-
-    def _groups(self, names: Any, varying: Mask) -> Groups | None:
-        if self.groups is None:
-            return None
-        labels = None if names is None else [str(name) for name in names]
-        return parse_groups(self.groups, varying.size, labels).restrict(np.flatnonzero(varying))
-
     def _fit_sample(self, sample: Sample, settings: Settings, folds: Folds) -> None:
         # A warm start needs the same columns and groups; anything else starts afresh.
         start = getattr(self, "_state", None) if self.warm_start else None
         size = sample.X.shape[1] if settings.groups is None else settings.groups.n_groups
         if start is not None and (start[0].size != sample.X.shape[1] or start[1].size != size):
             start = None
-        with blas_threads(sample.p.size), _Progress(self.verbose) as progress:
+        with blas_threads(sample.p.size), Progress(self.verbose) as progress:
             self.lam_path_, self.lam_risks_ = None, None
             lam = self.lam
             if lam == "auto":
                 progress.stage("choosing lam")
                 self.lam_path_ = np.array(LAMS)
                 self.lam_risks_ = cross_validate(sample, settings, LAMS, folds, self.n_jobs)
-                lam = choose_lam(self.lam_risks_, LAMS)
+                lam = choose_lam(self.lam_risks_, LAMS, REFERENCE_LAM)
             progress.stage(f"fitting at lam={lam:g}")
-            fit = fit_critic(sample, settings, float(lam), start, progress.iteration)
+
+            def report(number: int, iteration: int, objective: float) -> None:
+                progress.step(f"round {number}, iteration {iteration}, SIC {-objective:.5f}")
+
+            fit = fit_critic(sample, settings, float(lam), start, report)
         self.lam_ = float(lam)
         self._store(fit, settings)
 
@@ -394,12 +404,12 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         self.critic_ = fit.critic()
         self._state = (fit.metric, solution.eta)
         terms = decomposition(fit.forms, solution, penalties, settings.groups)
-        self.decomposition_ = replace(terms, per_feature=_spread(terms.per_feature, varying))
+        self.decomposition_ = replace(terms, per_feature=spread(terms.per_feature, varying))
         eta = solution.eta
         if settings.groups is not None:
             self.group_importances_, self.group_names_ = eta, settings.groups.names
             eta = settings.groups.feature_importances(eta, solution.squared_gradients)
-        self.feature_importances_ = _spread(eta, varying)
+        self.feature_importances_ = spread(eta, varying)
         if isinstance(solution, JointSolution):
             self.target_importances_ = solution.zeta
         self.sic_ = 0.5 * self.decomposition_.mean_difference
@@ -413,90 +423,3 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-
-class _Progress:
-    """A bar on standard error with the stage and the current objective (``verbose``)."""
-
-    def __init__(self, verbose: int) -> None:
-        self.verbose = verbose
-
-    def __enter__(self) -> _Progress:
-        if self.verbose:
-            from rich.console import Console
-            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-            self.console = Console(stderr=True)
-            self.bar = Progress(
-                SpinnerColumn(),
-                TextColumn("{task.description}"),
-                TimeElapsedColumn(),
-                console=self.console,
-            )
-            self.bar.start()
-            self.task = self.bar.add_task("starting", total=None)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self.verbose:
-            self.bar.stop()
-
-    def stage(self, text: str) -> None:
-        self.text = text
-        if self.verbose:
-            self.bar.update(self.task, description=text)
-
-    def iteration(self, number: int, iteration: int, objective: float) -> None:
-        if not self.verbose:
-            return
-        line = f"{self.text} · round {number}, iteration {iteration}, SIC {-objective:.5f}"
-        self.bar.update(self.task, description=line)
-        if self.verbose > 1:
-            self.console.print(line)
-
-
-def _spread(values: Array, varying: Mask) -> Array:
-    """Values of the varying columns among all columns, zero for constant ones."""
-    out = np.zeros(varying.size)
-    out[varying] = values
-    return out
-
-
-def _merge_equal_rows(X: Array, psi: Array, p: Array) -> tuple[Array, Array, Array]:
-    """Give equal rows one copy with their total weight, in order of first appearance."""
-    _, first, inverse = np.unique(
-        np.hstack([X, psi]), axis=0, return_index=True, return_inverse=True
-    )
-    if first.size == p.size:
-        return X, psi, p
-    mass: Array = np.bincount(inverse.ravel(), weights=p).astype(float)
-    order = np.argsort(first)
-    return X[first[order]], psi[first[order]], mass[order]
-
-
-def _folds(cv: Any, X: Array, y: Any, used: Mask) -> Folds:
-    """The number of folds, or the test rows of a user's splits among the rows that are used."""
-    if isinstance(cv, Integral) and not isinstance(cv, bool):
-        if cv < 2:
-            raise ValueError(f"cv={cv} must be at least 2.")
-        return int(cv)
-    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
-        raise TypeError(f"cv must be a count, a splitter or an iterable of splits; got {cv!r}.")
-    splits = cv.split(X, y) if hasattr(cv, "split") else cv
-    position = np.cumsum(used) - 1
-    tests = [np.asarray(test) for _, test in splits]
-    return [position[test][used[test]] for test in tests if used[test].any()]
-
-
-def _check_number(name: str, value: Any, *, positive: bool = False) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
-        raise TypeError(f"{name} must be a finite number; got {value!r}.")
-    if value < 0 or (positive and value == 0):
-        raise ValueError(f"{name}={value} must be {'positive' if positive else 'at least 0'}.")
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer; got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{name}={value} must be at least 1.")

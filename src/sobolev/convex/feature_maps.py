@@ -73,6 +73,18 @@ class BoundMap:
             return X
         return np.hstack([self.nonlinear_values(X), X])
 
+    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
+        """∂/∂x of the nonlinear functions, combined with each row's own coefficients (n, m)."""
+        raise NotImplementedError
+
+    def gradient(self, X: Array, coefficients: Array) -> Array:
+        """∂/∂x of phi(x)' c for each row and its own coefficients c, (n, d)."""
+        m = self.n_functions
+        linear = coefficients[:, m:] if self.linear else np.zeros(X.shape)
+        if m == 0:
+            return linear
+        return self.nonlinear_gradient(X, coefficients[:, :m]) + linear
+
     def forms(self, X: Array, psi: Array, p: Array, omega: Array | None = None) -> QuadraticForms:
         """The quadratic forms of a sample with row probabilities p.
 
@@ -199,6 +211,11 @@ class BoundLandmarkMap(BoundMap):
         """The kernel between rows and landmarks."""
         return _kernel_matrix(self.spec.kernel, X, self.centers, self.g)[0]
 
+    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
+        """Of a sum of kernels: -g_j (x_j Σ h_k c_k - Σ h_k c_k C_kj)."""
+        weights = _kernel_matrix(self.spec.kernel, X, self.centers, self.g)[1] * coefficients
+        return -self.g * (X * weights.sum(axis=1)[:, None] - weights @ self.centers)
+
     def part(self, X: Array, psi: Array, p: Array, omega: Array) -> LandmarkPart:
         """The kernel's quadratic forms."""
         K, H = _kernel_matrix(self.spec.kernel, X, self.centers, self.g)
@@ -258,6 +275,12 @@ class BoundFourierMap(BoundMap):
     def nonlinear_values(self, X: Array) -> Array:
         """Cosines, then sines, scaled so that phi·phi = 1."""
         return fourier_values(X, self.frequencies)
+
+    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
+        """Cosines become minus sines, sines cosines."""
+        cosines, sines = np.hsplit(fourier_values(X, self.frequencies), 2)
+        of_cosines, of_sines = np.hsplit(coefficients, 2)
+        return (cosines * of_sines - sines * of_cosines) @ self.frequencies
 
     def forms(self, X: Array, psi: Array, p: Array, omega: Array | None = None) -> QuadraticForms:
         """The quadratic forms, through one pass of moments."""
@@ -367,6 +390,15 @@ class BoundPolynomialMap(BoundMap):
         """Quadratic forms; D_j lives on the monomials that contain x_j."""
         if self.n_functions == 0:
             return None
+        derivatives = self._derivatives(X)
+        return DensePart(self.nonlinear_values(X), derivatives, X, psi, p, omega)
+
+    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
+        """From the derivatives of the monomials."""
+        return _combined(self._derivatives(X), coefficients)
+
+    def _derivatives(self, X: Array) -> list[tuple[Index, Array]]:
+        """For each column, the monomials that contain it and their derivatives."""
         derivatives = []
         for j in range(X.shape[1]):
             columns = np.flatnonzero(self.exponents[:, j] > 0)
@@ -374,7 +406,7 @@ class BoundPolynomialMap(BoundMap):
             lowered[:, j] -= 1
             factor = self.exponents[columns, j] / self.scales[columns]
             derivatives.append((columns, self._monomials(X, lowered) * factor))
-        return DensePart(self.nonlinear_values(X), derivatives, X, psi, p, omega)
+        return derivatives
 
 
 class BoundCustomMap(BoundMap):
@@ -398,6 +430,15 @@ class BoundCustomMap(BoundMap):
 
     def part(self, X: Array, psi: Array, p: Array, omega: Array) -> DensePart:
         """Quadratic forms from values and derivatives."""
+        derivatives = self._derivatives(X)
+        return DensePart(self.nonlinear_values(X), derivatives, X, psi, p, omega)
+
+    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
+        """From the user's derivatives."""
+        return _combined(self._derivatives(X), coefficients)
+
+    def _derivatives(self, X: Array) -> list[tuple[Index, Array]]:
+        """For each column, the functions that it moves and their derivatives, checked."""
         columns = np.arange(self.n_functions)
         derivatives = []
         for j in range(X.shape[1]):
@@ -409,7 +450,14 @@ class BoundCustomMap(BoundMap):
                 )
             used = np.flatnonzero(np.any(derivative != 0, axis=0))
             derivatives.append((columns[used], derivative[:, used]))
-        return DensePart(self.nonlinear_values(X), derivatives, X, psi, p, omega)
+        return derivatives
+
+
+def _combined(derivatives: list[tuple[Index, Array]], coefficients: Array) -> Array:
+    """Each column's derivatives combined with each row's coefficients, (n, d)."""
+    return np.column_stack(
+        [np.sum(values * coefficients[:, used], axis=1) for used, values in derivatives]
+    )
 
 
 @dataclass(frozen=True)

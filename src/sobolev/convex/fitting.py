@@ -12,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from sobolev._sample import Sample, response_order, stratified_folds
 from sobolev._typing import Array, Index
 from sobolev.convex.feature_maps import (
     BoundFourierMap,
@@ -31,7 +32,7 @@ from sobolev.convex.solvers import (
     alternating_joint,
     continuation,
 )
-from sobolev.criterion import Groups
+from sobolev.criterion import Explanation, Groups
 
 MEASURES = ("product", "permuted", "mixture", "joint")
 
@@ -59,23 +60,12 @@ SCREEN_ROWS = 5000
 # Up to this many rows one BLAS thread is as fast as several, and far faster on a busy machine.
 SMALL_SAMPLE = 1000
 
+# Points of the quadrature along a path, and rows explained at once.
+PATH_NODES = 32
+EXPLAIN_ROWS = 2048
+
 CV_ROUNDS = 3
 CV_LANDMARKS = 250
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Standardised rows, the encoded response, and probabilities of the rows."""
-
-    X: Array
-    psi: Array
-    p: Array
-
-    def rows(self, index: Index) -> Sample:
-        """Some of the rows, centred anew."""
-        p = self.p[index] / self.p[index].sum()
-        X, psi = self.X[index], self.psi[index]
-        return Sample(X - p @ X, psi - p @ psi, p)
 
 
 @dataclass(frozen=True)
@@ -112,6 +102,23 @@ class Critic:
     def __call__(self, X: Array) -> Array:
         """U' phi(x) at standardised rows, (n, k)."""
         return (self.bound.values(X) - self.center) @ self.U
+
+    def explain(self, X: Array, psi: Array) -> Explanation:
+        """Integrated gradients: x_j ∫ ∂_j f(t x, y) dt along the way from the mean row to x.
+
+        They add up to f(x, y) - f(0, y), for any smooth critic.
+        """
+        nodes, weights = np.polynomial.legendre.leggauss(PATH_NODES)
+        features = np.empty_like(X)
+        for start in range(0, X.shape[0], EXPLAIN_ROWS):
+            rows = slice(start, start + EXPLAIN_ROWS)
+            x, coefficients = X[rows], psi[rows] @ self.U.T
+            features[rows] = x * sum(
+                0.5 * w * self.bound.gradient(0.5 * (1 + t) * x, coefficients)
+                for t, w in zip(nodes, weights, strict=True)
+            )
+        f = np.sum(self(X) * psi, axis=1)
+        return Explanation(features, np.zeros(f.size), f - features.sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -295,28 +302,6 @@ def _blend(eta: Array | None) -> Array | None:
     return None if eta is None else 0.5 * eta + 0.5 / eta.size
 
 
-def stratified_folds(sample: Sample, k: int) -> list[Index]:
-    """k test sets, dealt out along the sorted response: the same whatever the order of rows.
-
-    Fewer if there are fewer than 2 k rows; none below four rows.
-    """
-    k = min(k, sample.p.size // 2)
-    order = response_order(sample)
-    return [np.sort(order[i::k]) for i in range(k)] if k > 1 else []
-
-
-def response_order(sample: Sample) -> Index:
-    """The rows by their response, ties by their norm and by a score of the response.
-
-    None of these depends on how rows or columns are ordered.
-    """
-    X, weights = sample.X, sample.p[:, None]
-    radius = np.round(np.sum(X**2, axis=1), 6)
-    linear = X @ (X.T @ (weights * sample.psi))
-    scores = X @ (X.T @ (weights * linear**3))  # the cube sets columns of equal covariance apart
-    return np.lexsort((*np.round(scores.T, 6), radius, *np.round(sample.psi.T, 9)))
-
-
 def path(
     forms: Forms, settings: Settings, lams: Sequence[float], eta: Array | None
 ) -> list[Solution]:
@@ -411,19 +396,3 @@ def _moment_risks(
 def row_risk(h: Array, psi: Array, rho: float) -> Array:
     """f(x, y) - rho/2 E_ỹ f(x, ỹ)² per row, for h = U' phi(x) and white psi."""
     return np.sum(h * psi, axis=1) - 0.5 * rho * np.sum(h**2, axis=1)
-
-
-def choose_lam(risks: Array, lams: Sequence[float]) -> float:
-    """The lam of the highest mean held-out risk, if it is clearly better than the reference.
-
-    Clearly: by more than one standard error of the paired difference over folds. The risk is flat
-    near its top and the reference ranks well there, so noise in the folds is not followed.
-    """
-    mean = risks.mean(axis=0)
-    best = int(np.argmax(mean))
-    reference = int(np.argmin(np.abs(np.log(np.asarray(lams) / REFERENCE_LAM))))
-    gain = risks[:, best] - risks[:, reference]
-    error = gain.std(ddof=1) / np.sqrt(gain.size) if gain.size > 1 else 0.0
-    if mean[best] <= 0 or gain.mean() <= error:
-        return float(lams[reference])
-    return float(lams[best])

@@ -1,0 +1,33 @@
+"""Checks of parameters; every message names the parameter and what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def check_number(name: str, value: Any, *, positive: bool = False) -> None:
+    """A finite number, positive or at least zero."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+        raise TypeError(f"{name} must be a finite number; got {value!r}.")
+    if value < 0 or (positive and value == 0):
+        raise ValueError(f"{name}={value} must be {'positive' if positive else 'at least 0'}.")
+
+
+def check_count(name: str, value: Any) -> None:
+    """An integer of at least one."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer; got {value!r}.")
+    if value < 1:
+        raise ValueError(f"{name}={value} must be at least 1.")
+
+
+def check_option(name: str, value: Any, options: Iterable[str]) -> None:
+    """One of a few words."""
+    options = list(options)
+    if not isinstance(value, str) or value not in options:
+        listed = ", ".join(f'"{option}"' for option in options)
+        raise ValueError(f"{name}={value!r} is unknown; use {listed}.")

@@ -1,0 +1,130 @@
+"""A sample as the solvers see it: standardised rows, an encoded response, probabilities."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from sobolev._typing import Array, Index, Mask
+from sobolev.criterion import Groups, parse_groups
+from sobolev.exceptions import DataWarning
+
+Folds = int | list[Index]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Standardised rows, the encoded response, and probabilities of the rows."""
+
+    X: Array
+    psi: Array
+    p: Array
+
+    def rows(self, index: Index) -> Sample:
+        """Some of the rows, centred anew."""
+        p = self.p[index] / self.p[index].sum()
+        X, psi = self.X[index], self.psi[index]
+        return Sample(X - p @ X, psi - p @ psi, p)
+
+
+def stratified_folds(sample: Sample, k: int) -> list[Index]:
+    """k test sets, dealt out along the sorted response: the same whatever the order of rows.
+
+    Fewer if there are fewer than 2 k rows; none below four rows.
+    """
+    k = min(k, sample.p.size // 2)
+    order = response_order(sample)
+    return [np.sort(order[i::k]) for i in range(k)] if k > 1 else []
+
+
+def response_order(sample: Sample) -> Index:
+    """The rows by their response, ties by their norm and by a score of the response.
+
+    None of these depends on how rows or columns are ordered.
+    """
+    X, weights = sample.X, sample.p[:, None]
+    radius = np.round(np.sum(X**2, axis=1), 6)
+    linear = X @ (X.T @ (weights * sample.psi))
+    scores = X @ (X.T @ (weights * linear**3))  # the cube sets columns of equal covariance apart
+    return np.lexsort((*np.round(scores.T, 6), radius, *np.round(sample.psi.T, 9)))
+
+
+def choose_lam(risks: Array, lams: Sequence[float], reference: float) -> float:
+    """The lam of the highest mean held-out risk, if it is clearly better than the reference.
+
+    Clearly: by more than one standard error of the paired difference over folds. The risk is flat
+    near its top and the reference ranks well there, so noise in the folds is not followed.
+    """
+    mean = risks.mean(axis=0)
+    best = int(np.argmax(mean))
+    nearest = int(np.argmin(np.abs(np.log(np.asarray(lams) / reference))))
+    gain = risks[:, best] - risks[:, nearest]
+    error = gain.std(ddof=1) / np.sqrt(gain.size) if gain.size > 1 else 0.0
+    if mean[best] <= 0 or gain.mean() <= error:
+        return float(lams[nearest])
+    return float(lams[best])
+
+
+def merge_equal_rows(
+    X: Array, psi: Array, p: Array, *, ordered: bool = False
+) -> tuple[Array, Array, Array]:
+    """Give equal rows one copy with their total weight.
+
+    In order of first appearance, or, if ``ordered``, in an order that depends on the values alone.
+    """
+    _, first, inverse = np.unique(
+        np.hstack([X, psi]), axis=0, return_index=True, return_inverse=True
+    )
+    if first.size == p.size and not ordered:
+        return X, psi, p
+    mass: Array = np.bincount(inverse.ravel(), weights=p).astype(float)
+    order = np.arange(first.size) if ordered else np.argsort(first)
+    return X[first[order]], psi[first[order]], mass[order]
+
+
+def spread(values: Array, varying: Mask) -> Array:
+    """Values of the varying columns among all columns, zero for constant ones."""
+    out = np.zeros(varying.size)
+    out[varying] = values
+    return out
+
+
+def report_constant(varying: Mask, names: Any, stacklevel: int) -> None:
+    """Warn of constant columns by name; an error if there is no other."""
+    constant = np.flatnonzero(~varying)
+    if constant.size == varying.size:
+        raise ValueError("every column of X is constant; at least one must vary to explain y.")
+    if not constant.size:
+        return
+    shown = ", ".join(repr(names[j]) if names is not None else str(j) for j in constant[:5])
+    more = f" and {constant.size - 5} more" if constant.size > 5 else ""
+    warnings.warn(
+        f"constant columns get importance 0: {shown}{more}.", DataWarning, stacklevel=stacklevel
+    )
+
+
+def varying_groups(groups: Any, varying: Mask, names: Any) -> Groups | None:
+    """The groups that a user gave, without constant columns."""
+    if groups is None:
+        return None
+    labels = None if names is None else [str(name) for name in names]
+    return parse_groups(groups, varying.size, labels).restrict(np.flatnonzero(varying))
+
+
+def resolve_folds(cv: Any, X: Array, y: Any, used: Mask) -> Folds:
+    """The number of folds, or the test rows of a user's splits among the rows that are used."""
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        if cv < 2:
+            raise ValueError(f"cv={cv} must be at least 2.")
+        return int(cv)
+    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+        raise TypeError(f"cv must be a count, a splitter or an iterable of splits; got {cv!r}.")
+    splits = cv.split(X, y) if hasattr(cv, "split") else cv
+    position = np.cumsum(used) - 1
+    tests = [np.asarray(test) for _, test in splits]
+    return [position[test][used[test]] for test in tests if used[test].any()]
