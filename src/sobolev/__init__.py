@@ -12,15 +12,36 @@ from sobolev._version import __version__
 if TYPE_CHECKING:
     from sobolev.convex import ConvexSIC, sic_path
     from sobolev.inference import sic_test
+    from sobolev.neural import NeuralSIC, SobolevClassifier, SobolevRegressor
 
 _HOME = {
     "ConvexSIC": "sobolev.convex",
+    "NeuralSIC": "sobolev.neural",
+    "SobolevClassifier": "sobolev.neural",
+    "SobolevRegressor": "sobolev.neural",
     "sic_path": "sobolev.convex",
     "sic_test": "sobolev.inference",
 }
-_MODULES = ("convex", "criterion", "datasets", "inference", "plotting", "report", "targets")
+_MODULES = (
+    "convex",
+    "criterion",
+    "datasets",
+    "inference",
+    "neural",
+    "plotting",
+    "report",
+    "targets",
+)
 
-__all__ = ["ConvexSIC", "__version__", "sic_path", "sic_test"]
+__all__ = [
+    "ConvexSIC",
+    "NeuralSIC",
+    "SobolevClassifier",
+    "SobolevRegressor",
+    "__version__",
+    "sic_path",
+    "sic_test",
+]
 
 
 def __getattr__(name: str) -> Any:

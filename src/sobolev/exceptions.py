@@ -1,4 +1,4 @@
-"""The warnings of the package: doubts about statistics or optimisation, never about syntax."""
+"""The warnings and errors of the package: doubts about statistics or optimisation."""
 
 from __future__ import annotations
 
@@ -17,4 +17,8 @@ class DataWarning(SobolevWarning):
     """Part of the data carries no information: constant columns, rows of zero weight."""
 
 
-__all__ = ["ConvergenceWarning", "DataWarning", "SobolevWarning"]
+class DivergenceError(ArithmeticError):
+    """Training broke down: the loss of a network is no longer finite."""
+
+
+__all__ = ["ConvergenceWarning", "DataWarning", "DivergenceError", "SobolevWarning"]

@@ -1,0 +1,278 @@
+"""What a user chooses: the architecture of a critic.
+
+A critic is a name ("small", "big", "bilinear"), one of the specifications below with its own
+widths, or any callable ``(n_features, n_targets) -> torch.nn.Module`` of (x, y).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from math import sqrt
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+
+from sobolev.neural.arrays import Array
+from sobolev.neural.layers import Stack
+from sobolev.neural.networks import Bilinear, Branched, Network, Perceptron, Wrapped
+
+Rngs = Sequence[np.random.Generator]
+
+
+class SmallCritic(BaseEstimator):
+    """The concatenation of x and y through dense layers; homogeneous without biases.
+
+    Parameters
+    ----------
+    widths : sequence of int, default=(100, 100)
+        The hidden layers.
+    dropout : float, default=0.3
+        The share of activations left out of an update, to the next 1/256.
+    slope : float, default=0.0
+        The slope below zero; 0 is the ReLU.
+    bias : bool, default=False
+        Whether layers have biases. Without them f = ⟨∂f/∂x, x⟩ + ⟨∂f/∂y, y⟩.
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int] = (100, 100),
+        dropout: float = 0.3,
+        slope: float = 0.0,
+        bias: bool = False,
+    ) -> None:
+        self.widths = widths
+        self.dropout = dropout
+        self.slope = slope
+        self.bias = bias
+
+    def build(self, rngs: Rngs, n_features: int, n_targets: int) -> Network:
+        """An ensemble with random parameters, one generator for each member."""
+        return _perceptron(rngs, n_features, n_targets, 1, self)
+
+
+class BigCritic(BaseEstimator):
+    """A branch for x, one for y, and dense layers that join them.
+
+    Parameters
+    ----------
+    widths : sequence of int, default=(100, 100)
+        The layers of the branch of x.
+    target_widths : sequence of int, default=(100, 100)
+        The layers of the branch of y.
+    joint_widths : sequence of int, default=(100, 100)
+        The hidden layers after the branches.
+    dropout : float, default=0.0
+        The share of activations left out of an update, to the next 1/256.
+    slope : float, default=0.01
+        The slope below zero.
+    bias : bool, default=True
+        Whether layers have biases.
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int] = (100, 100),
+        target_widths: Sequence[int] = (100, 100),
+        joint_widths: Sequence[int] = (100, 100),
+        dropout: float = 0.0,
+        slope: float = 0.01,
+        bias: bool = True,
+    ) -> None:
+        self.widths = widths
+        self.target_widths = target_widths
+        self.joint_widths = joint_widths
+        self.dropout = dropout
+        self.slope = slope
+        self.bias = bias
+
+    def build(self, rngs: Rngs, n_features: int, n_targets: int) -> Network:
+        """An ensemble with random parameters, one generator for each member."""
+        _check_architecture(self)
+        x = _stack(rngs, (n_features, *self.widths), self)
+        y = _stack(rngs, (n_targets, *self.target_widths), self)
+        i, j = self.widths[-1], self.target_widths[-1]
+        return Branched(
+            x, y, _perceptron(rngs, i, j, 1, self, self.joint_widths), float(self.dropout)
+        )
+
+
+class BilinearCritic(BaseEstimator):
+    """phi(x)' V psi(y): bilinear in features of x and features of y.
+
+    Parameters
+    ----------
+    widths : sequence of int, default=(100, 100)
+        The layers of phi.
+    target_widths : sequence of int, default=()
+        The layers of psi. With none, psi is the centred and whitened encoding of the response, as
+        in :class:`~sobolev.ConvexSIC`, and expectations under the product of the marginals are
+        exact in y: no permuted responses are drawn.
+    dropout : float, default=0.3
+        The share of activations left out of an update, to the next 1/256.
+    slope : float, default=0.0
+        The slope below zero; 0 is the ReLU.
+    bias : bool, default=False
+        Whether layers have biases.
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int] = (100, 100),
+        target_widths: Sequence[int] = (),
+        dropout: float = 0.3,
+        slope: float = 0.0,
+        bias: bool = False,
+    ) -> None:
+        self.widths = widths
+        self.target_widths = target_widths
+        self.dropout = dropout
+        self.slope = slope
+        self.bias = bias
+
+    def build(self, rngs: Rngs, n_features: int, n_targets: int) -> Network:
+        """An ensemble with random parameters, one generator for each member."""
+        _check_architecture(self)
+        x = _stack(rngs, (n_features, *self.widths), self)
+        y = _stack(rngs, (n_targets, *self.target_widths), self)
+        V = _linear(rngs, self.widths[-1], (n_targets, *self.target_widths)[-1])
+        return Bilinear(x, y, V, float(self.dropout))
+
+    def build_network(self, rngs: Rngs, n_features: int, n_outputs: int) -> Network:
+        """An ensemble of h(x) = V' phi(x), for the exact product or a regression."""
+        return _perceptron(rngs, n_features, 0, n_outputs, self)
+
+
+class DenseNetwork(BaseEstimator):
+    """A network h(x) of dense layers, for :class:`~sobolev.SobolevRegressor` and its classifier.
+
+    Parameters
+    ----------
+    widths : sequence of int, default=(100, 100)
+        The hidden layers.
+    dropout : float, default=0.3
+        The share of activations left out of an update, to the next 1/256.
+    slope : float, default=0.0
+        The slope below zero; 0 is the ReLU.
+    bias : bool, default=True
+        Whether layers have biases.
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int] = (100, 100),
+        dropout: float = 0.3,
+        slope: float = 0.0,
+        bias: bool = True,
+    ) -> None:
+        self.widths = widths
+        self.dropout = dropout
+        self.slope = slope
+        self.bias = bias
+
+    def build_network(self, rngs: Rngs, n_features: int, n_outputs: int) -> Network:
+        """An ensemble with random parameters, one generator for each member."""
+        return _perceptron(rngs, n_features, 0, n_outputs, self)
+
+
+CRITICS: dict[str, Callable[[], Any]] = {
+    "small": SmallCritic,
+    "big": BigCritic,
+    "bilinear": BilinearCritic,
+}
+
+
+def resolve_critic(critic: Any) -> Any:
+    """A specification from a name, a specification or a callable."""
+    if isinstance(critic, str):
+        if critic not in CRITICS:
+            options = ", ".join(f'"{name}"' for name in CRITICS)
+            raise ValueError(
+                f"critic={critic!r} is unknown; use {options} or a callable that takes "
+                "(n_features, n_targets) and returns a torch.nn.Module of (x, y)."
+            )
+        return CRITICS[critic]()
+    if isinstance(critic, torch.nn.Module):
+        raise TypeError(
+            "critic is a torch.nn.Module; pass a callable that takes (n_features, n_targets) and "
+            "returns a new module, so that members and refits start afresh."
+        )
+    if hasattr(critic, "build") or callable(critic):
+        return critic
+    raise TypeError(
+        "critic must be a name, a specification such as SmallCritic(), or a callable; "
+        f"got {critic!r}."
+    )
+
+
+def wrap_module(
+    factory: Callable[[int, int], Any],
+    rng: np.random.Generator,
+    n_features: int,
+    n_targets: int,
+    *,
+    pairs: bool,
+) -> Network:
+    """A user's module, built without touching torch's global generator."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**63)))
+        module = factory(n_features, n_targets)
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(
+            f"the callable must return a torch.nn.Module of {'(x, y)' if pairs else 'x'}; "
+            f"got {type(module).__name__}."
+        )
+    if not any(p.requires_grad for p in module.parameters()):
+        raise ValueError("the module has no trainable parameters.")
+    return Wrapped(module.to(torch.float32), pairs)
+
+
+def _linear(rngs: Rngs, n_in: int, n_out: int, fan: int | None = None) -> Array:
+    """Uniform in ±1/sqrt(fan): torch's own default for linear layers."""
+    bound = 1 / sqrt(fan or n_in)
+    return np.stack([rng.uniform(-bound, bound, (n_in, n_out)).astype(np.float32) for rng in rngs])
+
+
+def _stack(rngs: Rngs, widths: Sequence[int], spec: Any) -> Stack:
+    pairs = list(pairwise(widths))
+    weights = [_linear(rngs, i, o) for i, o in pairs]
+    biases = [_linear(rngs, 1, o, i) for i, o in pairs] if spec.bias else []
+    return Stack(weights, biases, float(spec.slope))
+
+
+def _perceptron(
+    rngs: Rngs, d: int, k: int, n_outputs: int, spec: Any, widths: Sequence[int] | None = None
+) -> Perceptron:
+    _check_architecture(spec)
+    widths = tuple(spec.widths if widths is None else widths)
+    first = _linear(rngs, d + k, widths[0])
+    return Perceptron(
+        Wx=np.ascontiguousarray(first[:, :d]),
+        Wy=np.ascontiguousarray(first[:, d:]) if k else None,
+        bias=_linear(rngs, 1, widths[0], d + k) if spec.bias else None,
+        hidden=_stack(rngs, widths, spec),
+        V=_linear(rngs, widths[-1], n_outputs),
+        offset=_linear(rngs, 1, n_outputs, widths[-1]) if spec.bias else None,
+        dropout=float(spec.dropout),
+    )
+
+
+def _check_architecture(spec: Any) -> None:
+    name = type(spec).__name__
+    for key in ("widths", "target_widths", "joint_widths"):
+        widths = getattr(spec, key, None)
+        if widths is None:
+            continue
+        sequence = isinstance(widths, (tuple, list, np.ndarray))
+        if not sequence or not all(isinstance(w, Integral) and int(w) > 0 for w in widths):
+            raise ValueError(f"{name}: {key}={widths!r} must be a sequence of positive integers.")
+        if not len(widths) and not (key == "target_widths" and name == "BilinearCritic"):
+            raise ValueError(f"{name}: {key} is empty; give it at least one layer.")
+    if not 0 <= spec.dropout < 1:
+        raise ValueError(f"{name}: dropout={spec.dropout!r} must lie in [0, 1).")
+    if not 0 <= spec.slope <= 1:
+        raise ValueError(f"{name}: slope={spec.slope!r} must lie in [0, 1].")

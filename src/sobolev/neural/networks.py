@@ -1,0 +1,414 @@
+"""Networks with closed-form gradients, and a wrapper for any torch module.
+
+A network is an ensemble: its parameters have a leading dimension of members. ``trace`` runs the
+passes of :mod:`sobolev.neural.layers`; ``values`` is the same evaluation, which automatic
+differentiation can follow. The tests hold one against the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import torch
+
+from sobolev.neural.arrays import Array, Keep, activation, to_numpy
+from sobolev.neural.layers import Passes, Stack, matmul, outer
+
+Keeps = Sequence[Keep | None]
+# For each activation: whether copies have masks of their own, the width, the rate.
+Dropouts = list[tuple[bool, int, float]]
+
+
+class Trace(Protocol):
+    """One evaluation, open for the closed-form passes, which are called in this order."""
+
+    @property
+    def values(self) -> Array:
+        """Values, (E, C, N)."""
+
+    def input_gradient(self, copies: slice) -> Array:
+        """The derivatives of the chosen copies in x, (E, C', N, d)."""
+
+    def parameter_gradient(self, delta: Array, G: Array, copies: slice) -> list[Array]:
+        """The gradient of sum(delta * values) + P, with G the gradient of P in input_gradient."""
+
+
+class Network(Protocol):
+    """An ensemble of functions of (x, y) if ``pairs``, of x alone otherwise."""
+
+    @property
+    def pairs(self) -> bool:
+        """Whether a response is part of the input."""
+
+    @property
+    def dropouts(self) -> Dropouts:
+        """The dropout masks that it wants."""
+
+    @property
+    def parameters(self) -> list[Array]:
+        """Every parameter."""
+
+    def scale_inputs(self, metric: Array) -> None:
+        """Take the metric (E, d) of the columns into the network."""
+
+    def values(self, x: Array, y: Array | None, keeps: Keeps | None = None) -> Array:
+        """Values (E, C, N)."""
+
+
+def _part(rows: Array, copies: slice) -> Array:
+    """Some of the copies; shared rows stay shared."""
+    return rows if rows.shape[1] == 1 else rows[:, copies]
+
+
+def _total(rows: Array) -> Array:
+    """The sum over copies, kept as a dimension."""
+    if rows.shape[1] == 2:
+        return rows[:, :1] + rows[:, 1:]
+    return rows if rows.shape[1] == 1 else rows.sum(1)[:, None]
+
+
+def _stack_dropouts(stack: Stack, own: bool, rate: float) -> Dropouts:
+    return [(own, W.shape[2], rate) for W in stack.weights]
+
+
+class _Traced:
+    """``values`` from ``trace``."""
+
+    def values(self, x: Array, y: Array | None, keeps: Keeps | None = None) -> Array:
+        """Values (E, C, N), without dropout unless its masks are given."""
+        net: Any = self
+        return net.trace(x, y, [None] * len(net.dropouts) if keeps is None else keeps).values
+
+
+@dataclass
+class Perceptron(_Traced):
+    """Linear layers and activations, of (x, y), or of x alone with several outputs.
+
+    The product of x with the first layer is shared by all pairings of x with a response. With
+    several outputs there is one pairing, and the copies of the adjoint pass are the outputs.
+    """
+
+    Wx: Array
+    Wy: Array | None
+    bias: Array | None
+    hidden: Stack
+    V: Array
+    offset: Array | None
+    dropout: float = 0.0
+
+    @property
+    def pairs(self) -> bool:
+        """Whether a response is part of the input."""
+        return self.Wy is not None
+
+    @property
+    def dropouts(self) -> Dropouts:
+        """A mask for each hidden layer."""
+        first = (self.pairs, self.Wx.shape[2], self.dropout)
+        return [first, *_stack_dropouts(self.hidden, self.pairs, self.dropout)]
+
+    @property
+    def parameters(self) -> list[Array]:
+        """First layer, hidden layers, last layer."""
+        found = [self.Wx, self.Wy, self.bias, *self.hidden.parameters, self.V, self.offset]
+        return [p for p in found if p is not None]
+
+    def replace(self, parameters: list[Array]) -> Perceptron:
+        """The same network with other parameters."""
+        left = list(parameters)
+        Wx = left.pop(0)
+        Wy = None if self.Wy is None else left.pop(0)
+        bias = None if self.bias is None else left.pop(0)
+        offset = None if self.offset is None else left.pop()
+        V = left.pop()
+        return Perceptron(Wx, Wy, bias, self.hidden.replace(left), V, offset, self.dropout)
+
+    def scale_inputs(self, metric: Array) -> None:
+        """Take the metric (E, d) of the columns into the first layer."""
+        self.Wx *= metric[:, :, None]
+
+    def trace(self, x: Array, y: Array | None, keeps: Keeps) -> PerceptronTrace:
+        """Run the forward pass."""
+        pre = matmul(x, self.Wx)
+        if self.Wy is not None:
+            pre = pre + matmul(y, self.Wy)
+        if self.bias is not None:
+            pre = pre + self.bias[:, None]
+        z, mask = activation(pre, self.hidden.slope, keeps[0])
+        passes = self.hidden.forward(z, list(keeps[1:]))
+        out = matmul(passes.output, self.V)
+        if self.offset is not None:
+            out = out + self.offset[:, None]
+        values = out[..., 0] if out.shape[-1] == 1 else out[:, 0].swapaxes(1, 2)
+        return PerceptronTrace(self, x, y, mask, passes, values)
+
+
+@dataclass
+class PerceptronTrace:
+    """A :class:`Trace` of a perceptron."""
+
+    net: Perceptron
+    x: Array
+    y: Array | None
+    mask: Array
+    passes: Passes
+    values: Array
+    a: Array = field(init=False)
+    adjoints: list[Array] = field(init=False)
+    weighted: Array = field(init=False)
+
+    def input_gradient(self, copies: slice) -> Array:
+        """See :class:`Trace`."""
+        top = self.net.V.swapaxes(1, 2)[:, :, None]
+        below, self.adjoints = self.net.hidden.adjoint(top, self.passes.masks)
+        self.a = below * self.mask
+        return matmul(self.a[:, copies], self.net.Wx.swapaxes(1, 2))
+
+    def parameter_gradient(self, delta: Array, G: Array, copies: slice) -> list[Array]:
+        """See :class:`Trace`."""
+        net, delta = self.net, delta[..., None]
+        t = matmul(G, net.Wx)
+        t *= _part(self.mask, copies)
+        tangents, last = net.hidden.tangent(t, [_part(m, copies) for m in self.passes.masks])
+        self.weighted = self.a * delta
+        total = _total(self.weighted)
+        first = outer(self.x, total)
+        first += outer(G, self.a[:, copies])
+        found = [first]
+        if net.Wy is not None:
+            found.append(outer(self.y, self.weighted))
+        if net.bias is not None:
+            found.append(total.sum(2))
+        for z, t, a in zip(self.passes.inputs, tangents, self.adjoints, strict=True):
+            lifted = z * delta
+            lifted[:, copies] += t
+            found.append(outer(lifted, a))
+        if net.hidden.biases:
+            found += [(a * delta).sum((1, 2))[:, None] for a in self.adjoints]
+        single = net.V.shape[-1] == 1
+        per_output = delta if single else delta.swapaxes(1, 3)
+        V = outer(self.passes.output, per_output)
+        V += (last.sum((1, 2))[:, None] if single else last.sum(2)).swapaxes(1, 2)
+        found.append(V)
+        if net.offset is not None:
+            found.append(per_output.sum((1, 2))[:, None])
+        return found
+
+    def adjoint_to_x(self) -> Array:
+        """The derivative of sum(delta * values) in the shared x, after parameter_gradient."""
+        return matmul(_total(self.weighted), self.net.Wx.swapaxes(1, 2))
+
+    def adjoint_to_y(self) -> Array:
+        """The derivative of sum(delta * values) in y, after parameter_gradient."""
+        assert self.net.Wy is not None
+        return matmul(self.weighted, self.net.Wy.swapaxes(1, 2))
+
+
+@dataclass
+class Branched(_Traced):
+    """A branch for x, a branch for y, and a perceptron of both (the paper's big critic)."""
+
+    branch_x: Stack
+    branch_y: Stack
+    joint: Perceptron
+    dropout: float = 0.0
+    pairs: bool = True
+
+    @property
+    def dropouts(self) -> Dropouts:
+        """A mask for each hidden layer; the branch of x has one for all pairings."""
+        x = _stack_dropouts(self.branch_x, False, self.dropout)
+        return [*x, *_stack_dropouts(self.branch_y, True, self.dropout), *self.joint.dropouts]
+
+    @property
+    def parameters(self) -> list[Array]:
+        """Branches, then what joins them."""
+        return [*self.branch_x.parameters, *self.branch_y.parameters, *self.joint.parameters]
+
+    def replace(self, parameters: list[Array]) -> Branched:
+        """The same network with other parameters."""
+        i = len(self.branch_x.parameters)
+        j = i + len(self.branch_y.parameters)
+        return replace(
+            self,
+            branch_x=self.branch_x.replace(parameters[:i]),
+            branch_y=self.branch_y.replace(parameters[i:j]),
+            joint=self.joint.replace(parameters[j:]),
+        )
+
+    def scale_inputs(self, metric: Array) -> None:
+        """Take the metric (E, d) of the columns into the first layer."""
+        self.branch_x.weights[0] *= metric[:, :, None]
+
+    def trace(self, x: Array, y: Array | None, keeps: Keeps) -> BranchedTrace:
+        """Run the forward pass."""
+        i = len(self.branch_x.weights)
+        j = i + len(self.branch_y.weights)
+        px = self.branch_x.forward(x, list(keeps[:i]))
+        py = self.branch_y.forward(y, list(keeps[i:j]))
+        return BranchedTrace(self, px, py, self.joint.trace(px.output, py.output, keeps[j:]))
+
+
+@dataclass
+class BranchedTrace:
+    """A :class:`Trace` of a branched critic."""
+
+    net: Branched
+    px: Passes
+    py: Passes
+    joint: PerceptronTrace
+    adjoints: list[Array] = field(init=False)
+
+    @property
+    def values(self) -> Array:
+        """See :class:`Trace`."""
+        return self.joint.values
+
+    def input_gradient(self, copies: slice) -> Array:
+        """See :class:`Trace`."""
+        below = self.joint.input_gradient(copies)
+        g, self.adjoints = self.net.branch_x.adjoint(below, self.px.masks)
+        return g
+
+    def parameter_gradient(self, delta: Array, G: Array, copies: slice) -> list[Array]:
+        """See :class:`Trace`."""
+        tangents, out = self.net.branch_x.tangent(G, self.px.masks)
+        joint = self.joint.parameter_gradient(delta, out, copies)
+        penalty = (tangents, self.adjoints)
+        x = self.net.branch_x.gradient(self.px, self.joint.adjoint_to_x(), penalty)
+        y = self.net.branch_y.gradient(self.py, self.joint.adjoint_to_y(), None)
+        return [*x, *y, *joint]
+
+
+@dataclass
+class Bilinear(_Traced):
+    """phi(x)' V psi(y); psi is learned, or the response itself when its branch is empty."""
+
+    branch_x: Stack
+    branch_y: Stack
+    V: Array
+    dropout: float = 0.0
+    pairs: bool = True
+
+    @property
+    def dropouts(self) -> Dropouts:
+        """A mask for each layer; phi has one for all pairings."""
+        x = _stack_dropouts(self.branch_x, False, self.dropout)
+        return [*x, *_stack_dropouts(self.branch_y, True, self.dropout)]
+
+    @property
+    def parameters(self) -> list[Array]:
+        """phi, psi, V."""
+        return [*self.branch_x.parameters, *self.branch_y.parameters, self.V]
+
+    def replace(self, parameters: list[Array]) -> Bilinear:
+        """The same network with other parameters."""
+        i = len(self.branch_x.parameters)
+        x, y = self.branch_x.replace(parameters[:i]), self.branch_y.replace(parameters[i:-1])
+        return replace(self, branch_x=x, branch_y=y, V=parameters[-1])
+
+    def scale_inputs(self, metric: Array) -> None:
+        """Take the metric (E, d) of the columns into the first layer."""
+        self.branch_x.weights[0] *= metric[:, :, None]
+
+    def trace(self, x: Array, y: Array | None, keeps: Keeps) -> BilinearTrace:
+        """Run the forward pass."""
+        i = len(self.branch_x.weights)
+        px = self.branch_x.forward(x, list(keeps[:i]))
+        py = self.branch_y.forward(y, list(keeps[i:]))
+        return BilinearTrace(self, px, py, (matmul(px.output, self.V) * py.output).sum(-1))
+
+
+@dataclass
+class BilinearTrace:
+    """A :class:`Trace` of a bilinear critic."""
+
+    net: Bilinear
+    px: Passes
+    py: Passes
+    values: Array
+    to_phi: Array = field(init=False)
+    adjoints: list[Array] = field(init=False)
+
+    def input_gradient(self, copies: slice) -> Array:
+        """See :class:`Trace`."""
+        self.to_phi = matmul(self.py.output, self.net.V.swapaxes(1, 2))
+        g, self.adjoints = self.net.branch_x.adjoint(self.to_phi[:, copies], self.px.masks)
+        return g
+
+    def parameter_gradient(self, delta: Array, G: Array, copies: slice) -> list[Array]:
+        """See :class:`Trace`."""
+        net, delta = self.net, delta[..., None]
+        tangents, out = net.branch_x.tangent(G, self.px.masks)
+        lifted = self.px.output * delta
+        lifted[:, copies] += out
+        upstream = _total(self.to_phi * delta)
+        x = net.branch_x.gradient(self.px, upstream, (tangents, self.adjoints))
+        y = net.branch_y.gradient(self.py, matmul(lifted, net.V), None)
+        return [*x, *y, outer(lifted, self.py.output)]
+
+
+@dataclass
+class Wrapped:
+    """One torch module, an ensemble of one; trained by automatic differentiation.
+
+    ``metric`` multiplies the columns of x before the module sees them.
+    """
+
+    module: torch.nn.Module
+    pairs: bool = True
+    metric: Array | None = None
+    dropouts: Dropouts = field(default_factory=list)
+
+    @property
+    def parameters(self) -> list[Array]:
+        """The trainable parameters of the module."""
+        return [p for p in self.module.parameters() if p.requires_grad]
+
+    def scale_inputs(self, metric: Array) -> None:
+        """Take the metric (1, d) of the columns into the network."""
+        self.metric = to_numpy(metric)
+
+    def values(self, x: Array, y: Array | None, keeps: Keeps | None = None) -> Array:
+        """Values (1, C, N). ``keeps`` tells training (not None) from evaluation."""
+        self.module.train(keeps is not None)
+        own = self.parameters[0]
+        x = torch.as_tensor(x).to(own)
+        if self.metric is not None:
+            x = x * torch.as_tensor(self.metric).to(own)
+        N = x.shape[2]
+        if not self.pairs:
+            out = self.module(x[0, 0])
+            out = out[:, None] if out.dim() == 1 else out
+            if out.shape[0] != N:
+                raise ValueError(f"the module returned {out.shape[0]} rows for {N}.")
+            return out.transpose(0, 1)[None]
+        y = torch.as_tensor(y).to(own)
+        C = y.shape[1]
+        rows = x.expand(1, C, N, x.shape[3]).reshape(C * N, -1)
+        out = self.module(rows, y.reshape(C * N, -1))
+        if out.numel() != C * N:
+            raise ValueError(
+                f"the critic module returned shape {tuple(out.shape)} for {C * N} rows; "
+                "it must return one number for each row."
+            )
+        return out.reshape(1, C, N)
+
+
+def as_float(network: Any, dtype: Any) -> Any:
+    """A network on the CPU with parameters of another precision; modules keep theirs."""
+    if isinstance(network, Wrapped):
+        return network
+    return network.replace([p.astype(dtype) for p in network.parameters])
+
+
+def on_device(network: Any, device: torch.device | None) -> Any:
+    """A network with its parameters as tensors on a device, or as numpy arrays."""
+    if isinstance(network, Wrapped):
+        network.module.to(torch.device("cpu") if device is None else device)
+        return network
+    if device is None:
+        return network.replace([to_numpy(p) for p in network.parameters])
+    return network.replace([torch.as_tensor(p).to(device) for p in network.parameters])
