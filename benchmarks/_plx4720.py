@@ -3,16 +3,19 @@
 They join features of GDSC to the CCLE response (Amax): the nearest real substitute for the CCLE
 matrix of the paper, which is no longer distributed, and not that matrix.
 
-    python benchmarks/_plx4720.py N_FEATURES
+    python benchmarks/_plx4720.py N_FEATURES ESTIMATOR PARAMETERS
 
-fits the default ConvexSIC in a process of its own and prints its peak resident memory in bytes.
+fits an estimator with parameters given as JSON in a process of its own and prints its peak resident
+memory in bytes.
 """
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
+from typing import Any
 
 import _common as common
 import numpy as np
@@ -32,20 +35,24 @@ def load(n_features: int | None = None) -> tuple[np.ndarray, np.ndarray, int]:
     return X[:, kept], y, int(np.searchsorted(kept, braf))
 
 
-def peak_memory(n_features: int | None) -> int:
+def peak_memory(
+    n_features: int | None, estimator: str = "ConvexSIC", parameters: dict[str, Any] | None = None
+) -> int:
     """Bytes of a process that loads the data and fits, imports included.
 
     Linux hands the peak of the caller down, so this is an upper bound.
     """
-    command = [sys.executable, __file__, str(n_features or "")]
+    arguments = [str(n_features or ""), estimator, json.dumps(parameters or {})]
+    command = [sys.executable, __file__, *arguments]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def main() -> None:
-    from sobolev import ConvexSIC
+    import sobolev
 
-    X, y, _ = load(int(sys.argv[1]) if sys.argv[1] else None)
-    ConvexSIC(random_state=0).fit(X, y)
+    n_features, estimator, parameters = sys.argv[1:]
+    X, y, _ = load(int(n_features) if n_features else None)
+    getattr(sobolev, estimator)(random_state=0, **json.loads(parameters)).fit(X, y)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(peak if sys.platform == "darwin" else 1024 * peak)
 

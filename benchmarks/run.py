@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import _common as common
 
-SCRIPTS = ("ranking", "speed", "independence")
+SCRIPTS = ("ranking", "speed", "independence", "neural")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

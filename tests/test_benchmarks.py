@@ -31,7 +31,9 @@ def test_ranking_resumes_and_renders(load, tmp_path):
     path = tmp_path / "results" / "ranking.jsonl"
     records = common.read_records(path)
     assert {(r["method"], r["seed"]) for r in records} == {
-        (method, seed) for method in ("ConvexSIC", "random forest") for seed in range(2)
+        (method, seed)
+        for method in ("ConvexSIC", "NeuralSIC", "random forest")
+        for seed in range(2)
     }
 
     # A kill in the middle of the last line costs that fit alone.
@@ -55,6 +57,29 @@ def test_speed_measures(load, tmp_path, name):
     assert record["what"] in (tmp_path / "RESULTS.md").read_text()
     # The moments of four times the rows take the memory of one chunk all the same.
     assert len(set(record["notes"].values())) <= 1
+
+
+def test_neural_resumes_and_renders(load, tmp_path):
+    neural, common = load("neural"), load("_common")
+    for only in ("SinExp, n = 60: default", "small critic, d = 50"):
+        neural.main(["--quick", "--only", only, "--output", str(tmp_path)])
+    records = common.read_records(tmp_path / "results" / "neural.jsonl")
+    neural.main(["--quick", "--only", "SinExp, n = 60: default", "--output", str(tmp_path)])
+    assert common.read_records(tmp_path / "results" / "neural.jsonl") == records
+    assert [r["seed"] for r in records if r["kind"] == "quality"] == [0, 1]
+    assert all(min(r["milliseconds"]) > 0 for r in records if r["kind"] == "speed")
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "2 seeds" in text
+    assert "ensemble of 16" in text
+
+
+def test_the_plain_loop_finds_what_the_closed_form_finds(load):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 6))
+    y = X[:, [2]] + 0.1 * rng.standard_normal((200, 1))
+    eta = load("_plain_neural").train("small", X, (y - y.mean()) / y.std(), n_updates=150)
+    assert eta.sum() == pytest.approx(1, abs=1e-5)
+    assert eta.argmax() == 2
 
 
 def test_run_calls_every_script(load, monkeypatch):
