@@ -52,7 +52,7 @@ clean: ## remove the environment, caches and builds
 .venv/.core: EXTRAS :=
 .venv/.dev: EXTRAS := [dev,neural]
 .venv/.bench: EXTRAS := [bench,neural]
-.venv/.docs: EXTRAS := [docs]
+.venv/.docs: EXTRAS := [docs,neural]
 
 # The second test matters when another make has installed while this one waited for the lock.
 .venv/.core .venv/.dev .venv/.bench .venv/.docs: pyproject.toml constraints.txt | .venv/.made
