@@ -2,7 +2,10 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sobolev import ConvexSIC
+from sobolev import ConvexSIC, NeuralSIC, SobolevClassifier, SobolevRegressor
+from sobolev.neural import SmallCritic
+
+NEURAL = {"recursions": 1, "random_state": 0}
 
 
 @parametrize_with_checks(
@@ -10,6 +13,10 @@ from sobolev import ConvexSIC
         ConvexSIC(),
         ConvexSIC(feature_map="fourier", n_components=64),
         ConvexSIC(feature_map="linear"),
+        NeuralSIC(max_iter=60, recursions=2, random_state=0),
+        NeuralSIC(critic=SmallCritic(widths=(20,)), max_iter=60, **NEURAL),
+        SobolevRegressor(max_iter=200, **NEURAL),
+        SobolevClassifier(max_iter=200, **NEURAL),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

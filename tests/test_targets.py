@@ -254,3 +254,39 @@ def test_new_responses_that_cannot_be_encoded_are_named(fitted, new, message):
 def test_wrong_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         TargetEncoder(**parameters).fit([1.0, 2.0, 3.0])
+
+
+# The columns before whitening
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-3, 1.0, 1e9])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_standard_units_and_back(scale, n_outputs):
+    rng = np.random.default_rng(0)
+    y = scale * (rng.standard_normal((N, n_outputs)) @ rng.standard_normal((n_outputs,) * 2) + 2)
+    w = rng.exponential(size=N)
+    encoder = TargetEncoder("regression").fit(y, w)
+    z = encoder.standardized(y)
+    np.testing.assert_allclose(np.average(z, axis=0, weights=w), 0, atol=1e-12)
+    np.testing.assert_allclose(np.average(z**2, axis=0, weights=w), 1)
+    np.testing.assert_allclose(encoder.unstandardized(z), y, rtol=1e-9, atol=1e-12 * scale)
+    new = y[:5] * 1.5
+    np.testing.assert_allclose(encoder.unstandardized(encoder.standardized(new)), new, rtol=1e-9)
+
+
+def test_labels_before_whitening_are_indicators():
+    encoder = TargetEncoder("classification").fit(["b", "a", "c", "a"])
+    np.testing.assert_array_equal(encoder.standardized(["c", "a"]), [[0, 0, 1], [1, 0, 0]])
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_order_of_rows_does_not_matter_for_classes_of_equal_size(n_classes):
+    """Their covariance has equal eigenvalues; the basis must not be left to rounding."""
+    y = np.repeat(np.arange(n_classes), 12).astype(str)
+    labels = np.unique(y)
+    first = TargetEncoder().fit(y).transform(labels)
+    for seed in range(3):
+        shuffled = np.random.default_rng(seed).permutation(y)
+        np.testing.assert_allclose(
+            TargetEncoder().fit(shuffled).transform(labels), first, atol=1e-9
+        )

@@ -31,3 +31,18 @@ def check_option(name: str, value: Any, options: Iterable[str]) -> None:
     if not isinstance(value, str) or value not in options:
         listed = ", ".join(f'"{option}"' for option in options)
         raise ValueError(f"{name}={value!r} is unknown; use {listed}.")
+
+
+def check_fraction(
+    name: str, value: Any, *, low: float, high: float, closed: str = "right"
+) -> None:
+    """A number in (low, high], or in [low, high)."""
+    left, right = ("[", ")") if closed == "left" else ("(", "]")
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(
+            f"{name} must be a number in {left}{low:g}, {high:g}{right}; got {value!r}."
+        )
+    number = float(value)
+    inside = low <= number < high if closed == "left" else low < number <= high
+    if not inside:
+        raise ValueError(f"{name}={value!r} must lie in {left}{low:g}, {high:g}{right}.")

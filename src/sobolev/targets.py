@@ -127,11 +127,7 @@ class TargetEncoder:
         raw = self._raw(table)
         self.mean_ = weights @ raw
         centred = raw - self.mean_
-        values, vectors = np.linalg.eigh(centred.T @ (weights[:, None] * centred))
-        keep = values > _RANK_TOL * values.max()
-        vectors = vectors[:, keep][:, ::-1] / np.sqrt(values[keep][::-1])
-        largest = np.abs(vectors).argmax(axis=0)
-        self.whitener_ = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
+        self.whitener_ = _whitener(centred.T @ (weights[:, None] * centred))
         return self
 
     def transform(self, y: Any) -> Array:
@@ -221,6 +217,24 @@ class TargetEncoder:
         if column.dtype.kind in "iu":
             return bool(np.unique(column).size <= min(MAX_INTEGER_CLASSES, column.size / 2))
         return False
+
+
+def _whitener(covariance: Array) -> Array:
+    """W with W' S W = I, column by column (Gram and Schmidt); dependent columns add nothing.
+
+    Unlike principal axes it does not turn when eigenvalues are equal, as for classes of one size.
+    """
+    found: list[Array] = []
+    for j in range(covariance.shape[0]):
+        w = np.zeros(covariance.shape[0])
+        w[j] = 1.0
+        for _ in range(2):  # twice is enough
+            for before in found:
+                w -= (before @ covariance @ w) * before
+        variance = float(w @ covariance @ w)
+        if variance > _RANK_TOL * covariance[j, j]:
+            found.append(w / np.sqrt(variance))
+    return np.column_stack(found)
 
 
 def _as_columns(y: Any) -> list[AnyArray]:

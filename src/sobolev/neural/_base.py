@@ -12,7 +12,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sobolev._parameters import check_count, check_number, check_option
+from sobolev._parameters import check_count, check_fraction, check_number, check_option
 from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator
 from sobolev._sample import (
@@ -120,8 +120,6 @@ class NeuralEstimator(SICSelectorMixin, BaseEstimator):
     n_jobs: int | None
     verbose: int
 
-    _architecture: str  # the parameter that may hold a callable
-
     def save(self, path: str | Path) -> Path:
         """Write the fitted estimator to a file that holds numbers and text, no code.
 
@@ -140,7 +138,7 @@ class NeuralEstimator(SICSelectorMixin, BaseEstimator):
         """
         from sobolev.neural.storage import load_estimator
 
-        return load_estimator(cls, path, {} if module is None else {cls._architecture: module})
+        return load_estimator(cls, path, module)
 
     def _check_training(self) -> None:
         if isinstance(self.lam, str):
@@ -153,22 +151,35 @@ class NeuralEstimator(SICSelectorMixin, BaseEstimator):
             check_number(name, getattr(self, name))
         for name in ("n_members", "recursions", "max_iter", "patience"):
             check_count(name, getattr(self, name))
-        for size in np.atleast_1d(np.asarray(self.batch_size, dtype=object)):
+        sizes = np.atleast_1d(np.asarray(self.batch_size, dtype=object))
+        if not sizes.size:
+            raise ValueError("batch_size is empty; give it at least one size.")
+        for size in sizes:
             check_count("batch_size", size)
         check_option("aggregate", self.aggregate, ["arithmetic", "geometric"])
         check_option("schedule", self.schedule, SCHEDULES)
         check_option("gradient", self.gradient, ["auto", "closed", "autograd"])
-        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+        betas = np.atleast_1d(np.asarray(self.betas, dtype=object))
+        if betas.size != 2:
             raise ValueError(f"betas={self.betas!r} must be two numbers in [0, 1).")
-        if not 0 < self.validation_fraction <= 0.5:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction!r} must lie in (0, 0.5]."
-            )
+        for beta in betas:
+            check_fraction("betas", beta, low=0.0, high=1.0, closed="left")
+        check_fraction("validation_fraction", self.validation_fraction, low=0.0, high=0.5)
 
     def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, encoder: TargetEncoder, *, whiten: bool
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        encoder: TargetEncoder,
+        *,
+        whiten: bool,
+        stacklevel: int,
     ) -> Prepared:
-        """Validate, encode and standardise the rows of positive weight."""
+        """Validate, encode and standardise the rows of positive weight.
+
+        Warnings point ``stacklevel`` calls up, to the line that called ``fit``.
+        """
         names = getattr(X, "columns", None)
         X, y, p = validate_training(self, X, y, sample_weight)
         # A selection rule that cannot hold is reported before the fit, not after.
@@ -185,7 +196,7 @@ class NeuralEstimator(SICSelectorMixin, BaseEstimator):
             X, psi, p = merge_equal_rows(X, psi, p, ordered=True)
         self.standardizer_ = Standardizer.fit(X, p)
         varying = self.standardizer_.varying
-        report_constant(varying, names, stacklevel=5)
+        report_constant(varying, names, stacklevel)
         groups = varying_groups(self.groups, varying, names)
         return Prepared(Sample(self.standardizer_.transform(X), psi, p), groups, folds)
 
@@ -332,7 +343,10 @@ class NeuralEstimator(SICSelectorMixin, BaseEstimator):
         )
         self.validation_curve_ = None
         if ensembles[0].history.risks:
-            self.validation_curve_ = np.stack(ensembles[0].history.risks)
+            curves = [curve for e in ensembles for curve in np.stack(e.history.risks).T]
+            looks = max(curve.size for curve in curves)
+            rows = [np.append(c, np.full(looks - c.size, np.nan)) for c in curves]
+            self.validation_curve_ = np.stack(rows, axis=1)
 
     def _member_values(self, X: Any, y: Array | None) -> list[AnyArray]:
         """Values of every member at checked, standardised rows: a list of (E, C, n)."""

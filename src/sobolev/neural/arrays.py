@@ -43,7 +43,9 @@ def activation(pre: Array, slope: float, keep: Keep | None) -> tuple[Array, Arra
     The mask is a constant for automatic differentiation, as it should be: its derivative is zero.
     """
     if isinstance(pre, torch.Tensor):
-        mask = torch.where(pre.detach() > 0, 1.0, slope).to(pre.dtype)
+        mask = (pre.detach() > 0).to(pre.dtype)
+        if slope:
+            mask = mask * (1 - slope) + slope
         if keep is not None:
             mask = mask * keep.kept * keep.factor
         return pre * mask, mask

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import sqrt
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
+from sobolev._parameters import check_fraction
 from sobolev.neural.arrays import Array
 from sobolev.neural.layers import Stack
 from sobolev.neural.networks import Bilinear, Branched, Network, Perceptron, Wrapped
@@ -201,7 +202,10 @@ def resolve_critic(critic: Any) -> Any:
             "critic is a torch.nn.Module; pass a callable that takes (n_features, n_targets) and "
             "returns a new module, so that members and refits start afresh."
         )
-    if hasattr(critic, "build") or callable(critic):
+    specification = hasattr(critic, "build")
+    if not isinstance(critic, type) and specification:
+        return critic
+    if callable(critic) and not specification:
         return critic
     raise TypeError(
         "critic must be a name, a specification such as SmallCritic(), or a callable; "
@@ -228,7 +232,7 @@ def wrap_module(
         )
     if not any(p.requires_grad for p in module.parameters()):
         raise ValueError("the module has no trainable parameters.")
-    return Wrapped(module.to(torch.float32), pairs)
+    return Wrapped(module.to(torch.float32), pairs, n_outputs=1 if pairs else n_targets)
 
 
 def _linear(rngs: Rngs, n_in: int, n_out: int, fan: int | None = None) -> Array:
@@ -272,7 +276,6 @@ def _check_architecture(spec: Any) -> None:
             raise ValueError(f"{name}: {key}={widths!r} must be a sequence of positive integers.")
         if not len(widths) and not (key == "target_widths" and name == "BilinearCritic"):
             raise ValueError(f"{name}: {key} is empty; give it at least one layer.")
-    if not 0 <= spec.dropout < 1:
-        raise ValueError(f"{name}: dropout={spec.dropout!r} must lie in [0, 1).")
-    if not 0 <= spec.slope <= 1:
+    check_fraction(f"{name}: dropout", spec.dropout, low=0.0, high=1.0, closed="left")
+    if not isinstance(spec.slope, Real) or not 0 <= float(spec.slope) <= 1:
         raise ValueError(f"{name}: slope={spec.slope!r} must lie in [0, 1].")

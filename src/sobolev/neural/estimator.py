@@ -159,7 +159,7 @@ class NeuralSIC(NeuralEstimator):
     objective_curve_ : array of shape (n_iter_,)
         The loss of each update, averaged over members.
     validation_curve_ : array or None
-        Held-out risks (looks, members), if ``early_stopping``.
+        Held-out risks (looks, members), if ``early_stopping``; NaN after a member has stopped.
     classes_ : array
         The labels, if y was a single column of labels.
     n_features_in_ : int
@@ -191,8 +191,6 @@ class NeuralSIC(NeuralEstimator):
     >>> sic.get_support(indices=True)
     array([0, 1, 2, 3, 4, 5])
     """
-
-    _architecture = "critic"
 
     def __init__(
         self,
@@ -286,10 +284,12 @@ class NeuralSIC(NeuralEstimator):
         for name in ("classes_", "group_importances_", "group_names_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         encoder = TargetEncoder(self.target_type, self.target_basis, self.target_degree)
-        data = self._prepare(X, y, sample_weight, encoder, whiten=True)
+        data = self._prepare(X, y, sample_weight, encoder, whiten=True, stacklevel=4)
         if encoder.classes_ is not None:
             self.classes_ = encoder.classes_
         critics = plan.critic if isinstance(plan.critic, (list, tuple)) else [plan.critic]
+        if not critics:
+            raise ValueError("critic is an empty list; name at least one critic.")
         designs = [plan._design(critic, data.sample.psi.shape[1]) for critic in critics]
         start = getattr(self, "_ensembles", None) if self.warm_start else None
         training = plan._train(data, designs, start, mirror=plan.eta_rule == "mirror")

@@ -155,7 +155,9 @@ def fit_members(
     if start is not None and [e.eta.shape[0] for e in start] == [len(c) for c in chunks]:
         before = start
     with _one_thread():
-        run = Parallel(n_jobs=n_jobs, prefer="threads")
+        # Modules draw from torch's global generator, which threads cannot share.
+        shared = all(member.design.batched for member in members)
+        run = Parallel(n_jobs=n_jobs if shared else 1, prefer="threads")
         return list(
             run(
                 delayed(_fit_chunk)(sample, chunk, recipe, one, report)
@@ -213,8 +215,8 @@ def _fit_chunk(
         network, eta, n_rounds = start.network, start.eta.astype(np.float32), 1
         network = as_float(network, np.float32)
     trained = [_rows(sample, m.train) for m in members]
-    with torch.random.fork_rng(devices=[], enabled=not closed):
-        if not closed:
+    with torch.random.fork_rng(devices=[], enabled=not design.batched):
+        if not design.batched:
             torch.manual_seed(int(members[0].rng.integers(2**63)))
         for number in range(1, n_rounds + 1):
             last = number == n_rounds
@@ -239,7 +241,7 @@ def _fit_chunk(
                 importances,
                 settings,
                 recipe.max_iter if last else max(1, round(ROUND_SHARE * recipe.max_iter)),
-                _validation(members, trained, recipe, device) if last else None,
+                _validation(sample, members, trained, recipe, device) if last else None,
                 None if report is None else _reporter(report, number),
             )
             network = as_float(on_device(network, None), float)
@@ -287,11 +289,16 @@ def _group_index(groups: Groups | None, device: torch.device | None) -> GroupInd
 
 
 def _validation(
-    members: list[Member], trained: list[Rows], recipe: Recipe, device: torch.device | None
+    sample: Sample,
+    members: list[Member],
+    trained: list[Rows],
+    recipe: Recipe,
+    device: torch.device | None,
 ) -> Validation | None:
-    held_out = [m.held_out for m in members if m.held_out is not None]
-    if not recipe.every or not held_out:
+    folds = [m.held_out for m in members]
+    if not recipe.every or any(fold is None for fold in folds):
         return None
+    held_out = [_rows(sample, fold) for fold in folds if fold is not None]
     rngs = [m.rng for m in members]
     return Validation.make(held_out, trained, rngs, recipe.every, recipe.patience, device)
 

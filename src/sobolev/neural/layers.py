@@ -75,6 +75,14 @@ class Stack:
         n = len(self.weights)
         return Stack(parameters[:n], parameters[n:], self.slope)
 
+    def forward_from(self, pre: Array) -> Array:
+        """Values of the last layer from the product of the input with the first, no dropout."""
+        if self.biases:
+            pre = pre + self.biases[0][:, None]
+        z, _ = activation(pre, self.slope, None)
+        rest = Stack(self.weights[1:], self.biases[1:], self.slope)
+        return rest.forward(z, [None] * len(rest.weights)).output
+
     def forward(self, z: Array, keeps: list[Keep | None]) -> Passes:
         """Values of the last layer, and what the other passes need."""
         inputs, masks = [], []

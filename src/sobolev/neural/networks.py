@@ -129,9 +129,21 @@ class Perceptron(_Traced):
         """Take the metric (E, d) of the columns into the first layer."""
         self.Wx *= metric[:, :, None]
 
+    @property
+    def first_weights(self) -> Array:
+        """What x is multiplied with first, (E, d, H)."""
+        return self.Wx
+
+    def values_from(self, pre: Array, y: Array | None) -> Array:
+        """Values from the product of x with the first layer."""
+        return self._run(pre, y, [None] * len(self.dropouts))[2]
+
     def trace(self, x: Array, y: Array | None, keeps: Keeps) -> PerceptronTrace:
         """Run the forward pass."""
-        pre = matmul(x, self.Wx)
+        return PerceptronTrace(self, x, y, *self._run(matmul(x, self.Wx), y, keeps))
+
+    def _run(self, pre: Array, y: Array | None, keeps: Keeps) -> tuple[Array, Passes, Array]:
+        """The first mask, the passes of the hidden layers, the values."""
         if self.Wy is not None:
             pre = pre + matmul(y, self.Wy)
         if self.bias is not None:
@@ -142,7 +154,7 @@ class Perceptron(_Traced):
         if self.offset is not None:
             out = out + self.offset[:, None]
         values = out[..., 0] if out.shape[-1] == 1 else out[:, 0].swapaxes(1, 2)
-        return PerceptronTrace(self, x, y, mask, passes, values)
+        return mask, passes, values
 
 
 @dataclass
@@ -242,6 +254,17 @@ class Branched(_Traced):
         """Take the metric (E, d) of the columns into the first layer."""
         self.branch_x.weights[0] *= metric[:, :, None]
 
+    @property
+    def first_weights(self) -> Array:
+        """What x is multiplied with first, (E, d, H)."""
+        return self.branch_x.weights[0]
+
+    def values_from(self, pre: Array, y: Array | None) -> Array:
+        """Values from the product of x with the first layer."""
+        phi = self.branch_x.forward_from(pre)
+        psi = self.branch_y.forward(y, [None] * len(self.branch_y.weights)).output
+        return self.joint.values(phi, psi)
+
     def trace(self, x: Array, y: Array | None, keeps: Keeps) -> BranchedTrace:
         """Run the forward pass."""
         i = len(self.branch_x.weights)
@@ -313,6 +336,17 @@ class Bilinear(_Traced):
         """Take the metric (E, d) of the columns into the first layer."""
         self.branch_x.weights[0] *= metric[:, :, None]
 
+    @property
+    def first_weights(self) -> Array:
+        """What x is multiplied with first, (E, d, H)."""
+        return self.branch_x.weights[0]
+
+    def values_from(self, pre: Array, y: Array | None) -> Array:
+        """Values from the product of x with the first layer."""
+        phi = self.branch_x.forward_from(pre)
+        psi = self.branch_y.forward(y, [None] * len(self.branch_y.weights)).output
+        return (matmul(phi, self.V) * psi).sum(-1)
+
     def trace(self, x: Array, y: Array | None, keeps: Keeps) -> BilinearTrace:
         """Run the forward pass."""
         i = len(self.branch_x.weights)
@@ -359,6 +393,7 @@ class Wrapped:
 
     module: torch.nn.Module
     pairs: bool = True
+    n_outputs: int = 1
     metric: Array | None = None
     dropouts: Dropouts = field(default_factory=list)
 
@@ -375,7 +410,7 @@ class Wrapped:
         """Values (1, C, N). ``keeps`` tells training (not None) from evaluation."""
         self.module.train(keeps is not None)
         own = self.parameters[0]
-        x = torch.as_tensor(x).to(own)
+        x, y = (part if part is None else _tensor(part).to(own) for part in (x, y))
         if self.metric is not None:
             x = x * torch.as_tensor(self.metric).to(own)
         N = x.shape[2]
@@ -384,8 +419,13 @@ class Wrapped:
             out = out[:, None] if out.dim() == 1 else out
             if out.shape[0] != N:
                 raise ValueError(f"the module returned {out.shape[0]} rows for {N}.")
+            if out.dim() != 2 or out.shape[1] != self.n_outputs:
+                raise ValueError(
+                    f"the module returned shape {tuple(out.shape)} for {N} rows; it must have "
+                    f"{self.n_outputs} outputs."
+                )
             return out.transpose(0, 1)[None]
-        y = torch.as_tensor(y).to(own)
+        assert y is not None
         C = y.shape[1]
         rows = x.expand(1, C, N, x.shape[3]).reshape(C * N, -1)
         out = self.module(rows, y.reshape(C * N, -1))
@@ -395,6 +435,11 @@ class Wrapped:
                 "it must return one number for each row."
             )
         return out.reshape(1, C, N)
+
+
+def _tensor(array: Array) -> torch.Tensor:
+    """A tensor; a numpy array that is a view of shared rows is copied."""
+    return array if isinstance(array, torch.Tensor) else torch.tensor(array)
 
 
 def as_float(network: Any, dtype: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -22,8 +23,6 @@ from sobolev.targets import TargetEncoder
 
 class _SobolevPredictor(NeuralEstimator):
     """What the regressor and the classifier share."""
-
-    _architecture = "network"
 
     def __init__(
         self,
@@ -89,7 +88,7 @@ class _SobolevPredictor(NeuralEstimator):
         for name in ("group_importances_", "group_names_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         encoder = TargetEncoder(target_type)
-        data = self._prepare(X, y, sample_weight, encoder, whiten=False)
+        data = self._prepare(X, y, sample_weight, encoder, whiten=False, stacklevel=5)
         design = Design(self._resolved_network(), objective, data.sample.psi.shape[1])
         start = getattr(self, "_ensembles", None) if self.warm_start else None
         self._store(self._train(data, [design], start), data.groups, self.aggregate)
@@ -97,6 +96,12 @@ class _SobolevPredictor(NeuralEstimator):
     def _resolved_network(self) -> Any:
         if self.network is None:
             return DenseNetwork()
+        known = isinstance(self.network, type) and hasattr(self.network, "build_network")
+        if isinstance(self.network, torch.nn.Module) or known:
+            raise TypeError(
+                f"network is {self.network!r}; pass a DenseNetwork(), or a callable that returns "
+                "a new module, so that members and refits start afresh."
+            )
         if hasattr(self.network, "build_network") or callable(self.network):
             return self.network
         raise TypeError(

@@ -121,13 +121,15 @@ class Sampler:
         self.roots = to_device(np.sqrt(weights), device)
         self.masks = []
         for own, width, rate in dropouts:
-            cut = round(256 * rate)
+            cut = min(255, round(256 * rate))
             self.masks.append((n_copies if own else 1, width, cut))
-        self.noise_bytes = sum(c * self.n * w for c, w, cut in self.masks if cut)
+        # A member's masks are those of its own rows, whatever the batches of others.
+        per_row = sum(copies * width for copies, width, cut in self.masks if cut)
+        self.noise_bytes = [size * per_row for size in self.sizes]
 
     def batches(self, n: int) -> Iterator[Batch]:
         """The next n batches."""
-        most = BLOCK_BYTES // max(1, self.noise_bytes * len(self.noise))
+        most = BLOCK_BYTES // max(1, sum(self.noise_bytes))
         block = max(1, min(BLOCK, most))
         for start in range(0, n, block):
             yield from self._block(min(block, n - start))
@@ -137,16 +139,26 @@ class Sampler:
         noise = self._noise(n)
         for step in range(n):
             keeps: list[Keep | None] = []
-            start = 0
+            begin = 0  # for each row of a batch
             for copies, width, cut in self.masks:
                 if not cut:
                     keeps.append(None)
                     continue
-                end = start + copies * self.n * width
-                kept = (noise[:, step, start:end] >= cut).reshape(-1, copies, self.n, width)
+                end = begin + copies * width
+                kept = self._kept(noise, step, begin, copies, width, cut)
                 keeps.append(Keep(to_device(kept, self.device), 256 / (256 - cut)))
-                start = end
+                begin = end
             yield Batch(rows[step], permuted[step], self.weights, self.roots, keeps)
+
+    def _kept(
+        self, noise: list[AnyArray], step: int, begin: int, copies: int, width: int, cut: int
+    ) -> AnyArray:
+        """What is kept of each member's activations, (E, copies, N, width)."""
+        kept = np.zeros((len(noise), copies, self.n, width), dtype=bool)
+        for member, (own, size) in enumerate(zip(noise, self.sizes, strict=True)):
+            part = own[step, begin * size : (begin + copies * width) * size]
+            np.greater_equal(part.reshape(copies, size, width), cut, out=kept[member, :, :size])
+        return kept
 
     def _positions(self, streams: list[_Stream], n: int) -> Array:
         found = np.zeros((n, len(streams), self.n), dtype=np.int64)
@@ -154,10 +166,11 @@ class Sampler:
             found[:, member, :size] = stream.take(n * size).reshape(n, size)
         return to_device(found, self.device)
 
-    def _noise(self, n: int) -> AnyArray:
-        """Random bytes, (E, n, bytes of an update); each update uses whole 64-bit words."""
-        words = -(-self.noise_bytes // 8)
-        found = np.empty((len(self.noise), n, words), dtype=np.uint64)
-        for member, rng in enumerate(self.noise if words else ()):
-            found[member] = rng.integers(0, 2**64, size=(n, words), dtype=np.uint64)
-        return found.view(np.uint8)
+    def _noise(self, n: int) -> list[AnyArray]:
+        """Random bytes of each member, (n, bytes of an update); updates use whole words."""
+        found = []
+        for rng, size in zip(self.noise, self.noise_bytes, strict=True):
+            words = -(-size // 8)
+            drawn = rng.integers(0, 2**64, size=(n, words), dtype=np.uint64) if words else None
+            found.append(np.empty((n, 0), np.uint8) if drawn is None else drawn.view(np.uint8))
+        return found

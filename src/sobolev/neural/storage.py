@@ -46,6 +46,7 @@ _SPECIFICATIONS: dict[str, Any] = {
         critics.DenseNetwork,
     )
 }
+_DAMAGED = (RuntimeError, OSError, EOFError, KeyError, TypeError, ValueError)
 _EstimatorT = TypeVar("_EstimatorT")
 
 
@@ -67,30 +68,34 @@ def save_estimator(estimator: Any, path: str | Path) -> Path:
     return write_atomic(path, buffer.getvalue())
 
 
-def load_estimator(
-    cls: type[_EstimatorT], path: str | Path, replaced: dict[str, Any]
-) -> _EstimatorT:
-    """Read what :func:`save_estimator` wrote; ``replaced`` are parameters to put in its place."""
+def load_estimator(cls: type[_EstimatorT], path: str | Path, module: Any) -> _EstimatorT:
+    """Read what :func:`save_estimator` wrote; ``module`` stands in for a callable, if any."""
+    name, data = Path(path).name, Path(path).read_bytes()
+    foreign = ValueError(f"{name} is not a file written by save(), or it is damaged.")
     try:
-        stored = torch.load(path, map_location="cpu", weights_only=True)
+        stored = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
         content, tensors = json.loads(stored["content"]), stored["tensors"]
-        known = content["format"] == FORMAT and content["version"] <= VERSION
-    except (RuntimeError, pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError) as e:
-        raise ValueError(f"{Path(path).name} is not a file written by save().") from e
+        version = int(content["version"])
+        known = content["format"] == FORMAT
+    except (*_DAMAGED, pickle.UnpicklingError) as error:
+        raise foreign from error
     if not known:
+        raise foreign
+    if version > VERSION:
         raise ValueError(
-            f"{Path(path).name} has format version {content['version']}; this version of sobolev "
-            f"reads up to {VERSION}. Install a newer one."
+            f"{name} has format version {version}; this version of sobolev reads up to {VERSION}. "
+            "Install a newer one."
         )
     if content["class"] != cls.__name__:
-        raise ValueError(
-            f"{Path(path).name} holds a {content['class']}; use {content['class']}.load."
-        )
-    given = list(replaced.values())
-    parameters = _unpack(content["parameters"], tensors, given)
-    estimator = cls(**(parameters | replaced))
-    for name, value in _unpack(content["fitted"], tensors, given).items():
-        setattr(estimator, name, value)
+        raise ValueError(f"{name} holds a {content['class']}; use {content['class']}.load.")
+    given = [] if module is None else [module]
+    try:
+        estimator = cls(**_unpack(content["parameters"], tensors, given))
+        fitted = _unpack(content["fitted"], tensors, given)
+    except (KeyError, TypeError) as error:
+        raise foreign from error
+    for attribute, value in fitted.items():
+        setattr(estimator, attribute, value)
     return estimator
 
 
@@ -131,7 +136,7 @@ def _pack_array(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
     if value.dtype.kind in "OU":
         return {"$": "labels", "kind": value.dtype.kind, "items": [_plain(v) for v in value]}
     name = str(len(tensors))
-    tensors[name] = torch.from_numpy(np.ascontiguousarray(value))
+    tensors[name] = torch.from_numpy(np.array(value, order="C"))
     return {"$": "array", "name": name}
 
 

@@ -32,6 +32,8 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
 ETA_FLOOR = 1e-5
 # The largest move of log eta in one update: half-way to the optimum is not overshot.
 MAX_MOVE = 0.5
+# Keeps squares finite in single precision when a critic is about to diverge.
+MAX_RATIO = 1e15
 # Losses are looked at after this many updates.
 REPORT_EVERY = 50
 # Responses drawn for each held-out row.
@@ -148,7 +150,7 @@ class Importances:
             self.average += weight * (squared - self.average)
             squared = self.average
         root = xp.sqrt(squared + settings.epsilon)
-        ratio = root / self.eta
+        ratio = xp.clip(root / self.eta, None, MAX_RATIO)
         if settings.eta_relative:
             ratio /= root.sum(1)[:, None]
             move = xp.clip(settings.eta_step * ratio * ratio, None, MAX_MOVE)
@@ -212,7 +214,7 @@ class Validation:
     @classmethod
     def make(
         cls,
-        held_out: list[Index],
+        held_out: list[Rows],
         trained: list[Rows],
         rngs: list[np.random.Generator],
         every: int,
@@ -220,13 +222,13 @@ class Validation:
         device: torch.device | None,
     ) -> Validation:
         """Pad the held-out rows of the members to one length and draw responses for them."""
-        n = max(fold.size for fold in held_out)
+        n = max(fold.index.size for fold in held_out)
         rows = np.zeros((len(held_out), n), dtype=np.int64)
         weights = np.zeros((len(held_out), n), dtype=np.float32)
         drawn = np.zeros((DRAWN, len(held_out), n), dtype=np.int64)
         for e, (fold, member, rng) in enumerate(zip(held_out, trained, rngs, strict=True)):
-            rows[e, : fold.size] = fold
-            weights[e, : fold.size] = 1 / fold.size
+            rows[e, : fold.index.size] = fold.index
+            weights[e, : fold.index.size] = 1 / fold.index.size if fold.p is None else fold.p
             drawn[:, e] = rng.choice(member.index, size=(DRAWN, n), p=member.p)
         arrays = [to_device(a, device) for a in (rows, weights, *drawn)]
         return cls(arrays[0], arrays[1], arrays[2:], every, patience)
@@ -375,7 +377,7 @@ def double_backpropagation(
     squared = _squared((w * g * g).sum((1, 2)), table, objective.share)
     loss = loss + 0.5 * settings.lam * importances.penalty(squared, settings.epsilon)
     gradients = [
-        torch.zeros_like(p) if gradient is None else gradient
+        torch.zeros_like(p) if gradient is None else gradient.clone()  # they may share memory
         for p, gradient in zip(network.parameters, found, strict=True)
     ]
     return loss, squared, gradients

@@ -1,0 +1,53 @@
+"""The floors of NeuralSIC with default settings, over fixed seeds: ranking, and no false scores."""
+
+import numpy as np
+import pytest
+
+from sobolev import NeuralSIC
+from sobolev.datasets import make_sinexp, make_xor
+
+pytestmark = pytest.mark.slow
+
+
+def recalls(make, n_seeds, *shape):
+    """Shares of the k true features among the k of largest importance."""
+    found = []
+    for seed in range(n_seeds):
+        data = make(*shape, shuffle_features=True, random_state=seed)
+        sic = NeuralSIC(n_features_to_select=int(data.support.sum()), random_state=seed)
+        found.append(data.support[sic.fit(data.data, data.target).support_].mean())
+    return np.array(found)
+
+
+def standard_error(values):
+    return values.std(ddof=1) / np.sqrt(values.size)
+
+
+@pytest.mark.parametrize(("n_samples", "floor"), [(125, 0.60), (250, 0.85), (500, 0.95)])
+def test_sinexp(n_samples, floor):
+    """A program whose true recall is the floor fails once in a thousand."""
+    found = recalls(make_sinexp, 50, n_samples)
+    assert found.mean() + 3 * standard_error(found) >= floor
+
+
+def test_xor_two_of_50():
+    assert recalls(make_xor, 10, 1000, 50).min() == 1.0
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_permuted_responses_have_no_held_out_criterion(early_stopping):
+    """A critic that follows noise has a negative score; a positive one would be a false find.
+
+    A correct program fails once in a thousand.
+    """
+    scores = []
+    for seed in range(20):
+        data = make_sinexp(300, 20, random_state=seed)
+        y = np.random.default_rng(seed).permutation(data.target)
+        sic = NeuralSIC(early_stopping=early_stopping, random_state=seed)
+        sic.fit(data.data[:200], y[:200])
+        scores.append(sic.score(data.data[200:], y[200:]))
+    scores = np.array(scores)
+    assert scores.mean() <= 3 * standard_error(scores)
+    if early_stopping:
+        assert scores.mean() >= -0.1
