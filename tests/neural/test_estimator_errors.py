@@ -58,6 +58,7 @@ SHARED = [
     ({"gradient": "x"}, ValueError, "gradient='x'.*autograd"),
     ({"device": "nope"}, ValueError, "device='nope'"),
     ({"device": None}, ValueError, "device=None"),
+    ({"device": "meta"}, ValueError, "device='meta'"),
     ({"n_features_to_select": 99}, ValueError, "n_features_to_select=99"),
     ({"n_features_to_select": 2, "threshold": 0.1}, ValueError, "not both"),
     ({"cv": 1}, ValueError, "cv=1"),

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold
 from torch import nn
 
 from sobolev import NeuralSIC, SobolevClassifier, SobolevRegressor
@@ -245,7 +246,12 @@ def rewrite(path, change):
         (lambda content, tensors: content.update(version=99), "version 99.*newer"),
         (lambda content, tensors: content.update(format="other"), "not a file written by save"),
         (lambda content, tensors: content.pop("version"), "not a file written by save"),
-        (lambda content, tensors: content["parameters"].update({"$": "Popen", "fields": {}}), "Po"),
+        (
+            lambda content, tensors: content["parameters"].update(
+                critic={"$": "Popen", "fields": {}}
+            ),
+            "Po",
+        ),
         (lambda content, tensors: tensors.clear(), "not a file written by save|incomplete|damaged"),
     ],
     ids=["newer", "foreign", "no version", "unknown type", "no tensors"],
@@ -302,3 +308,29 @@ def test_only_fitted_estimators_are_saved(tmp_path):
     with pytest.raises(NotFittedError):
         NeuralSIC().save(tmp_path / "model.pt")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("groups", {"pair": range(2)}, {"pair": [0, 1]}),
+        ("device", torch.device("cpu"), "cpu"),
+        ("cv", KFold(3), 5),
+    ],
+    ids=["range", "device", "splitter"],
+)
+def test_parameters_come_back_so_that_a_refit_works(name, value, expected, tmp_path):
+    fitted = fit(**{name: value})
+    loaded = NeuralSIC.load(fitted.save(tmp_path / "model.pt"))
+    assert getattr(loaded, name) == expected
+    np.testing.assert_array_equal(
+        loaded.fit(X, Y).feature_importances_, fitted.feature_importances_
+    )
+
+
+def test_labels_of_bytes_come_back(tmp_path):
+    labels = (Y > 0).astype("S5")
+    fitted = NeuralSIC(max_iter=5, recursions=1, random_state=0).fit(X, labels)
+    loaded = NeuralSIC.load(fitted.save(tmp_path / "model.pt"))
+    np.testing.assert_array_equal(loaded.classes_, fitted.classes_)
+    np.testing.assert_array_equal(loaded.witness(X, labels), fitted.witness(X, labels))

@@ -67,6 +67,8 @@ def resolve_device(device: Any) -> torch.device | None:
         raise ValueError(
             f'device={device!r} is unknown; use "auto", "cpu", "cuda", "cuda:1" or "mps".'
         ) from None
+    if found.type not in ("cpu", "cuda", "mps"):
+        raise ValueError(f'device={device!r} is not supported; use "auto", "cpu", "cuda" or "mps".')
     if found.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f'device={device!r}: CUDA is not available here; use device="auto".')
     if found.type == "mps" and not torch.backends.mps.is_available():

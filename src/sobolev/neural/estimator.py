@@ -313,8 +313,8 @@ class NeuralSIC(NeuralEstimator):
         """The penalised witness f(x, y) - E_ỹ f(x, ỹ) - rho/2 E_ỹ f(x, ỹ)² for each row.
 
         Its mean on new rows is the held-out criterion. The expectations are exact for bilinear
-        critics, where E_ỹ f(x, ỹ) = 0, and over 32 values that stand for the training responses
-        otherwise.
+        critics, where E_ỹ f(x, ỹ) = 0, and over a few values that stand for the training responses
+        otherwise (``reference_``).
 
         Returns
         -------

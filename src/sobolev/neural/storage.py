@@ -53,14 +53,20 @@ _EstimatorT = TypeVar("_EstimatorT")
 def save_estimator(estimator: Any, path: str | Path) -> Path:
     """Write a fitted estimator; the file is complete or not there."""
     check_is_fitted(estimator, "feature_importances_")
-    parameters = estimator.get_params(deep=False)
-    fitted = {name: value for name, value in vars(estimator).items() if name not in parameters}
     tensors: dict[str, torch.Tensor] = {}
+    parameters = estimator.get_params(deep=False)
+    defaults = type(estimator)().get_params(deep=False)
+    # What cannot be written, such as a Generator or a splitter, comes back as the default.
+    packed = {name: _pack(value, tensors) for name, value in parameters.items()}
+    for name, value in parameters.items():
+        if packed[name] is None and value is not None:
+            packed[name] = _pack(defaults[name], tensors)
+    fitted = {name: value for name, value in vars(estimator).items() if name not in parameters}
     content = {
         "format": FORMAT,
         "version": VERSION,
         "class": type(estimator).__name__,
-        "parameters": _pack(parameters, tensors),
+        "parameters": packed,
         "fitted": _pack(fitted, tensors),
     }
     buffer = io.BytesIO()
@@ -90,9 +96,10 @@ def load_estimator(cls: type[_EstimatorT], path: str | Path, module: Any) -> _Es
         raise ValueError(f"{name} holds a {content['class']}; use {content['class']}.load.")
     given = [] if module is None else [module]
     try:
-        estimator = cls(**_unpack(content["parameters"], tensors, given))
+        parameters = content["parameters"].items()
+        estimator = cls(**{name: _unpack(value, tensors, given) for name, value in parameters})
         fitted = _unpack(content["fitted"], tensors, given)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise foreign from error
     for attribute, value in fitted.items():
         setattr(estimator, attribute, value)
@@ -107,8 +114,11 @@ def _pack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
         return value.item()
     if isinstance(value, np.ndarray):
         return _pack_array(value, tensors)
-    if isinstance(value, (list, tuple)):
-        return {"$": type(value).__name__, "items": [_pack(v, tensors) for v in value]}
+    if isinstance(value, (list, tuple, range)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {"$": kind, "items": [_pack(v, tensors) for v in value]}
+    if isinstance(value, torch.device):
+        return str(value)
     if isinstance(value, dict):
         pairs = [[_pack(k, tensors), _pack(v, tensors)] for k, v in value.items()]
         return {"$": "dict", "items": pairs}
@@ -133,7 +143,7 @@ def _pack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
 
 
 def _pack_array(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
-    if value.dtype.kind in "OU":
+    if value.dtype.kind in "OUS":
         return {"$": "labels", "kind": value.dtype.kind, "items": [_plain(v) for v in value]}
     name = str(len(tensors))
     tensors[name] = torch.from_numpy(np.array(value, order="C"))
@@ -141,6 +151,8 @@ def _pack_array(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
 
 
 def _plain(label: Any) -> Any:
+    if isinstance(label, bytes):
+        return label.decode("latin-1")
     return label if isinstance(label, (bool, int, float)) else str(label)
 
 
@@ -173,6 +185,8 @@ def _unpack(value: Any, tensors: dict[str, torch.Tensor], given: list[Any]) -> A
     if kind == "array":
         return tensors[value["name"]].numpy()
     if kind == "labels":
+        if value["kind"] == "S":
+            return np.array([item.encode("latin-1") for item in value["items"]])
         return np.array(value["items"], dtype=object if value["kind"] == "O" else None)
     if kind in ("list", "tuple"):
         items = [_unpack(v, tensors, given) for v in value["items"]]

@@ -275,7 +275,9 @@ def train(
     best = None if validation is None else _Best(network, importances, validation.patience)
     done = 0
     for batch in sampler.batches(n_updates):
-        loss, squared, found = gradients(network, table, batch, objective, importances, settings)
+        with np.errstate(over="ignore", invalid="ignore"):  # a loss that is not finite is an error
+            step = gradients(network, table, batch, objective, importances, settings)
+        loss, squared, found = step
         losses[done] = to_numpy(loss)
         adam.step(found, settings.learning_rate * schedule(done / n_updates))
         importances.update(squared, settings)
