@@ -147,7 +147,7 @@ def closed_form(speed: Speed, sample: Sample, n_updates: int) -> None:
 
 def time_updates(speed: Speed, quick: bool) -> common.Record:
     """CPU time per update and member of the closed form and of the plain loop, in turn."""
-    n_updates, repeats = (5, 2) if quick else (100, 7)
+    n_updates, repeats = (5, 2) if quick else (400, 5)
     rng = np.random.default_rng(0)
     n = 300
     sample = Sample(
@@ -253,7 +253,7 @@ fit. A row names what it changes in the default.
 
 The closed form as NeuralSIC runs it beside a plain torch loop with double back-propagation
 (`benchmarks/_plain_neural.py`): the same critic, batches of 100, Adam and the step on eta included,
-CPU time in turn in one process, per member; medians over seven turns of 100 updates.
+CPU time in turn in one process, per member; medians over five turns of 400 updates.
 
 {common.markdown_table(header, timed)}"""
         )

@@ -97,11 +97,14 @@ class Stack:
 
     def adjoint(self, b: Array, masks: list[Array]) -> tuple[Array, list[Array]]:
         """Derivatives in the input, and before each activation from first to last."""
-        found = []
+        found: list[Array] = []
         for W, mask in zip(self.weights[::-1], masks[::-1], strict=True):
-            a = b * mask
-            found.append(a)
-            b = matmul(a, W.swapaxes(1, 2))
+            if found:  # what the loop has made itself may be overwritten
+                b *= mask
+            else:
+                b = b * mask
+            found.append(b)
+            b = matmul(b, W.swapaxes(1, 2))
         return b, found[::-1]
 
     def tangent(self, t: Array, masks: list[Array]) -> tuple[list[Array], Array]:

@@ -175,7 +175,11 @@ class PerceptronTrace:
         """See :class:`Trace`."""
         top = self.net.V.swapaxes(1, 2)[:, :, None]
         below, self.adjoints = self.net.hidden.adjoint(top, self.passes.masks)
-        self.a = below * self.mask
+        if self.adjoints:
+            below *= self.mask
+        else:  # a view of V
+            below = below * self.mask
+        self.a = below
         return matmul(self.a[:, copies], self.net.Wx.swapaxes(1, 2))
 
     def parameter_gradient(self, delta: Array, G: Array, copies: slice) -> list[Array]:
