@@ -239,8 +239,8 @@ def render(records: Sequence[common.Record], quick: bool) -> str:
         f"""## Neural SIC
 
 `python benchmarks/neural.py`, one thread, sobolev {__version__}. The share of the k true features
-among the first k (TPR at k), mean ± standard error over seeds from 0, and the median time of a
-fit. A row names what it changes in the default.
+among the first k (TPR at k), mean ± standard error over seeds from 0. A row names what it changes in
+the default.
 
 {common.markdown_table(["variant", *(task.name for task in tasks)], rows)}
 
@@ -273,8 +273,7 @@ def _cell(records: Sequence[common.Record], data: str, variant: str) -> str:
         return "–"
     tpr = np.array([r["tpr"] for r in found])
     error = f" ± {tpr.std(ddof=1) / np.sqrt(tpr.size):.3f}" if tpr.size > 1 else ""
-    seconds = float(np.median([r["seconds"] for r in found]))
-    return f"**{tpr.mean():.3f}**{error} ({tpr.size} seeds, {seconds:.1f} s)"
+    return f"**{tpr.mean():.3f}**{error} ({tpr.size} seeds)"
 
 
 def _speed_row(record: common.Record, most: float | None) -> list[str]:
@@ -294,8 +293,8 @@ def _fit_text(record: common.Record) -> str:
     ours, theirs = np.array(record["seconds"]), np.array(record["convex_seconds"])
     ratios = ours / theirs
     spread = f"{ratios.min():.2f}–{ratios.max():.2f}"
-    return f"""A whole default fit on SinExp, n = {record["n"]}, takes {np.median(ours):.2f} s of CPU
-time, {np.median(ratios):.2f} ({spread}) of ConvexSIC's in the same run."""
+    return f"""A whole default fit on SinExp, n = {record["n"]}: {np.median(ours):.2f} s of CPU time,
+{np.median(ratios):.2f} ({spread}) of ConvexSIC's in the same run."""
 
 
 def _wide_text(record: common.Record) -> str:
@@ -312,8 +311,8 @@ def _wide_text(record: common.Record) -> str:
     return f"""### Wide data
 
 plx4720 ({n} × {d}: features of GDSC, response Amax of CCLE, a substitute for the CCLE matrix of the
-paper), the default with `max_iter={record["parameters"]["max_iter"]}`; updates of all rounds, peak
-memory of the process with its imports. The BRAF mutation has rank {record["rank"]}.
+paper), the default with `max_iter={record["parameters"]["max_iter"]}`: updates of all rounds, and the
+peak memory of the process with its imports. The BRAF mutation has rank {record["rank"]}.
 
 {common.markdown_table(header, [cells])}"""
 
