@@ -239,8 +239,8 @@ def render(records: Sequence[common.Record], quick: bool) -> str:
         f"""## Neural SIC
 
 `python benchmarks/neural.py`, one thread, sobolev {__version__}. The share of the k true features
-among the first k (TPR at k), mean ± standard error over seeds from 0. A row names what it changes in
-the default.
+among the first k (TPR at k), mean ± standard error over seeds from 0. A row names what it changes
+in the default.
 
 {common.markdown_table(["variant", *(task.name for task in tasks)], rows)}
 
@@ -293,8 +293,10 @@ def _fit_text(record: common.Record) -> str:
     ours, theirs = np.array(record["seconds"]), np.array(record["convex_seconds"])
     ratios = ours / theirs
     spread = f"{ratios.min():.2f}–{ratios.max():.2f}"
-    return f"""A whole default fit on SinExp, n = {record["n"]}: {np.median(ours):.2f} s of CPU time,
-{np.median(ratios):.2f} ({spread}) of ConvexSIC's in the same run."""
+    return (
+        f"A whole default fit on SinExp, n = {record['n']}: {np.median(ours):.2f} s of CPU time, "
+        f"{np.median(ratios):.2f} ({spread}) of ConvexSIC's in the same run."
+    )
 
 
 def _wide_text(record: common.Record) -> str:
@@ -311,8 +313,8 @@ def _wide_text(record: common.Record) -> str:
     return f"""### Wide data
 
 plx4720 ({n} × {d}: features of GDSC, response Amax of CCLE, a substitute for the CCLE matrix of the
-paper), the default with `max_iter={record["parameters"]["max_iter"]}`: updates of all rounds, and the
-peak memory of the process with its imports. The BRAF mutation has rank {record["rank"]}.
+paper), the default with `max_iter={record["parameters"]["max_iter"]}`: updates of all rounds, and
+the peak memory of the process with its imports. The BRAF mutation has rank {record["rank"]}.
 
 {common.markdown_table(header, [cells])}"""
 
