@@ -135,10 +135,12 @@ class SobolevRegressor(RegressorMixin, _SobolevPredictor):
     lam : float or "auto", default=0.02
         Weight of the gradient penalty, for a response in standard units. "auto" chooses it by
         cross-validation.
-    epsilon, groups, n_members, aggregate, recursions, batch_size, max_iter, learning_rate, betas,
-    weight_decay, schedule, eta_step, early_stopping, validation_fraction, patience, gradient,
-    device, n_features_to_select, threshold, cv, warm_start, random_state, n_jobs, verbose
-        As in :class:`~sobolev.NeuralSIC`.
+    **others
+        ``epsilon``, ``groups``, ``n_members``, ``aggregate``, ``recursions``, ``batch_size``,
+        ``max_iter``, ``learning_rate``, ``betas``, ``weight_decay``, ``schedule``, ``eta_step``,
+        ``early_stopping``, ``validation_fraction``, ``patience``, ``gradient``, ``device``,
+        ``n_features_to_select``, ``threshold``, ``cv``, ``warm_start``, ``random_state``,
+        ``n_jobs`` and ``verbose`` are those of :class:`~sobolev.NeuralSIC`.
 
     Attributes
     ----------
@@ -205,11 +207,8 @@ class SobolevClassifier(ClassifierMixin, _SobolevPredictor):
 
     Parameters
     ----------
-    network, lam, epsilon, groups, n_members, aggregate, recursions, batch_size, max_iter,
-    learning_rate, betas, weight_decay, schedule, eta_step, early_stopping, validation_fraction,
-    patience, gradient, device, n_features_to_select, threshold, cv, warm_start, random_state,
-    n_jobs, verbose
-        As in :class:`~sobolev.SobolevRegressor`.
+    **parameters
+        Those of :class:`~sobolev.SobolevRegressor`.
 
     Attributes
     ----------
