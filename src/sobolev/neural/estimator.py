@@ -156,7 +156,7 @@ class NeuralSIC(NeuralEstimator):
         The weight used; ``lam_path_`` and ``lam_risks_`` if it was chosen.
     n_iter_ : int
         Updates of the last round.
-    objective_curve_ : array of shape (n_iter_,)
+    objective_curve_ : array, one entry for each update
         The loss of each update, averaged over members.
     validation_curve_ : array or None
         Held-out risks (looks, members), if ``early_stopping``; NaN after a member has stopped.

@@ -152,7 +152,7 @@ class SobolevRegressor(RegressorMixin, _SobolevPredictor):
         The selected features.
     lam_ : float
         The weight used.
-    objective_curve_ : array of shape (n_iter_,)
+    objective_curve_ : array, one entry for each update
         The loss of each update.
 
     Examples
