@@ -23,6 +23,7 @@ _HOME = {
     "sic_test": "sobolev.inference",
 }
 _MODULES = (
+    "conditionals",
     "convex",
     "criterion",
     "datasets",

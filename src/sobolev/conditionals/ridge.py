@@ -1,0 +1,104 @@
+r"""Ridge regression of every column on all others at once, with exact leave-one-out errors.
+
+With :math:`\Omega = (X^\top X + a I)^{-1}` the coefficients of column j on the rest are
+:math:`-\Omega_{-j,j} / \Omega_{jj}`, its residuals :math:`U_{ij} / \Omega_{jj}` with
+:math:`U = X \Omega`, and row i has the leverage
+:math:`x_i^\top \Omega x_i - U_{ij}^2 / \Omega_{jj}`: one matrix for each penalty gives the
+leave-one-out residuals of all columns and rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sobolev._typing import Array
+
+# Penalties relative to the number of rows.
+PENALTIES = tuple(10.0 ** np.linspace(-4, 1.5, 12))
+
+
+@dataclass(frozen=True)
+class RidgeColumns:
+    """Ridge fits of every column on the others, the penalty of each by leave-one-out.
+
+    Attributes
+    ----------
+    center, scale : array of shape (d,)
+        Of the columns.
+    penalties : array of shape (d,)
+        The penalty of each column.
+    residuals : array of shape (n, d)
+        Leave-one-out residuals in standard units.
+    """
+
+    center: Array
+    scale: Array
+    penalties: Array
+    residuals: Array
+    _rows: Array
+
+    @classmethod
+    def fit(cls, X: Array) -> RidgeColumns:
+        """Fit to the rows of X."""
+        n, d = X.shape
+        center, scale = X.mean(axis=0), X.std(axis=0)
+        scale = np.where(scale > 0, scale, 1.0)
+        Z = (X - center) / scale
+        inverse = _Inverse(Z)
+        best = np.full(d, np.inf)
+        penalties, residuals = np.full(d, n * PENALTIES[-1]), Z.copy()
+        for relative in PENALTIES:
+            errors = inverse.leave_one_out(n * relative)
+            size = np.mean(errors**2, axis=0)
+            better = size < best
+            best = np.where(better, size, best)
+            penalties[better] = n * relative
+            residuals[:, better] = errors[:, better]
+        return cls(center, scale, penalties, residuals, Z)
+
+    def predict(self, X: Array, j: int) -> Array:
+        """The mean of column j in its own units given the others."""
+        Z = (X - self.center) / self.scale
+        beta = _coefficients(self._rows, j, self.penalties[j])
+        return self.center[j] + self.scale[j] * (Z @ beta)
+
+
+class _Inverse:
+    """X' X + a I for many a, through the shorter side of X."""
+
+    def __init__(self, Z: Array) -> None:
+        self.Z = Z
+        self.tall = Z.shape[0] >= Z.shape[1]
+        gram = Z.T @ Z if self.tall else Z @ Z.T
+        values, self.vectors = np.linalg.eigh(gram)
+        self.values = np.maximum(values, 0.0)
+        self.rotated = Z @ self.vectors if self.tall else self.vectors.T @ Z
+
+    def leave_one_out(self, a: float) -> Array:
+        """Leave-one-out residuals of every column at penalty a, (n, d)."""
+        n = self.Z.shape[0]
+        shrunk = 1.0 / (self.values + a)
+        if self.tall:
+            U = (self.rotated * shrunk) @ self.vectors.T
+            diagonal = (self.vectors**2) @ shrunk
+            leverage = (self.rotated**2) @ shrunk
+        else:
+            U = self.vectors @ (shrunk[:, None] * self.rotated)
+            diagonal = (1 - shrunk @ self.rotated**2) / a
+            leverage = (self.vectors**2) @ (self.values * shrunk)
+        diagonal = np.maximum(diagonal, 1e-300)
+        room = 1 - 1 / n - leverage[:, None] + U**2 / diagonal
+        return U / diagonal / np.maximum(room, 1e-6)
+
+
+def _coefficients(Z: Array, j: int, a: float) -> Array:
+    """Ridge coefficients of column j on the others; zero at j."""
+    rest = np.delete(Z, j, axis=1)
+    n, m = rest.shape
+    if n >= m:
+        beta = np.linalg.solve(rest.T @ rest + a * np.eye(m), rest.T @ Z[:, j])
+    else:
+        beta = rest.T @ np.linalg.solve(rest @ rest.T + a * np.eye(n), Z[:, j])
+    return np.insert(beta, j, 0.0)

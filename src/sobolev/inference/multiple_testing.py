@@ -1,0 +1,57 @@
+"""Adjust p-values for the number of tests."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import false_discovery_control
+
+from sobolev._parameters import check_option
+from sobolev._typing import Array
+
+PROCEDURES = ("bh", "by", "storey")
+
+
+def qvalues(pvalues: Array, procedure: str = "bh") -> Array:
+    """The smallest false discovery rate at which each hypothesis is rejected.
+
+    Parameters
+    ----------
+    pvalues : array of shape (m,)
+        NaN where nothing was tested.
+    procedure : {"bh", "by", "storey"}, default="bh"
+        Benjamini and Hochberg (independent or positively dependent tests), Benjamini and Yekutieli
+        (any dependence), or Storey: Benjamini and Hochberg times an estimate of the share of true
+        null hypotheses.
+
+    Returns
+    -------
+    array of shape (m,)
+        NaN where the p-value is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.inference.multiple_testing import qvalues
+    >>> qvalues(np.array([0.01, 0.02, np.nan, 0.5]))
+    array([0.03, 0.03,  nan, 0.5 ])
+    """
+    check_option("procedure", procedure, PROCEDURES)
+    found = np.full(pvalues.shape, np.nan)
+    tested = np.isfinite(pvalues)
+    p = pvalues[tested]
+    if not p.size:
+        return found
+    adjusted = false_discovery_control(p, method="by" if procedure == "by" else "bh")
+    if procedure == "storey":
+        adjusted = np.minimum(adjusted * null_share(p), 1.0)
+    found[tested] = adjusted
+    return found
+
+
+def null_share(pvalues: Array, level: float = 0.5) -> float:
+    """Storey's estimate of the share of true null hypotheses, at most one.
+
+    The one in the numerator keeps the false discovery rate for finitely many tests.
+    """
+    above = 1 + np.count_nonzero(pvalues > level)
+    return float(min(1.0, above / (pvalues.size * (1 - level))))

@@ -1,0 +1,104 @@
+"""Tables of :class:`~sobolev.NeuralSIC`: one column changes the first layer by a rank-one term."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sobolev._typing import AnyArray, Array, Index
+from sobolev.inference.tables import PIECEWISE_NODES, _CriticEvaluator
+
+# Rows times copies evaluated at once.
+CHUNK_ROWS = 2**15
+
+
+class NeuralEvaluator(_CriticEvaluator):
+    """Members are averaged, as in ``witness`` and ``risk``."""
+
+    def __init__(self, estimator: Any, X: Array, y: Any, statistic: str) -> None:
+        super().__init__(estimator, X, y, statistic)
+        self.networks = [ensemble.network for ensemble in estimator._ensembles]
+        self.reference = estimator.reference_
+        self.exact = not any(network.pairs for network in self.networks)
+        self.first = [_first_layer(network, self.z) for network in self.networks]
+
+    def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:
+        """Quantiles of the column, where the data are, and both ends."""
+        j = self.position[column]
+        own = self.z[:, j] * self.standardizer.scale[column] + self.standardizer.center[column]
+        inner = np.quantile(own, np.linspace(0, 1, PIECEWISE_NODES))
+        return np.unique(np.concatenate([[low, high], inner])), "piecewise"
+
+    def at(self, columns: Index, values: Array) -> Array:
+        """See :class:`~sobolev.inference.tables.Evaluator`."""
+        found, scaled = self._standard(columns, values)
+        n, Q = self.z.shape[0], values.shape[0]
+        step = max(1, CHUNK_ROWS // Q)
+        parts = [
+            self._rows(slice(start, start + step), found, scaled) for start in range(0, n, step)
+        ]
+        return np.concatenate(parts)
+
+    def _rows(self, rows: slice, columns: Index, values: Array) -> Array:
+        psi = self.psi[rows]
+        if self.exact:
+            members = [
+                h
+                for network, first in zip(self.networks, self.first, strict=True)
+                for h in self._moved(network, first, rows, columns, values, None)
+            ]
+            h = np.mean(members, axis=0)  # (k, n Q)
+            n, Q = psi.shape[0], values.shape[0]
+            self_h = h.reshape(h.shape[0], n, Q).transpose(1, 2, 0)
+            f = np.einsum("nqk,nk->nq", self_h, psi)
+            if self.statistic == "witness":
+                return f
+            return f - 0.5 * self.rho * np.einsum("nqk,nqk->nq", self_h, self_h)
+        return self._paired(rows, columns, values)
+
+    def _paired(self, rows: slice, columns: Index, values: Array) -> Array:
+        """Critics of (x, y): the own response and, for the risk, those that stand for its law."""
+        psi, Q = self.psi[rows], values.shape[0]
+        n = psi.shape[0]
+        drawn = self.reference if self.statistic == "risk" else self.reference[:0]
+        copies = [psi, *(np.broadcast_to(r, psi.shape) for r in drawn)]
+        y = np.repeat(np.stack(copies), Q, axis=1)  # (C, n Q, k)
+        total: Any = 0.0
+        count = 0
+        for network, first in zip(self.networks, self.first, strict=True):
+            values_of = self._moved(network, first, rows, columns, values, y)
+            if not network.pairs:
+                values_of = np.einsum("ekr,crk->ecr", values_of, y)
+            total = total + values_of.sum(axis=0)
+            count += values_of.shape[0]
+        f = (total / count).reshape(len(copies), n, Q)
+        if self.statistic == "witness":
+            found: Array = f[0]
+            return found
+        return np.asarray(f[0] - (f[1:] + 0.5 * self.rho * f[1:] ** 2).mean(axis=0))
+
+    def _moved(
+        self,
+        network: Any,
+        first: AnyArray,
+        rows: slice,
+        columns: Index,
+        values: Array,
+        y: Array | None,
+    ) -> AnyArray:
+        """Values (E, C, n Q) with the columns replaced by each of the values."""
+        weights = network.first_weights[:, columns]  # (E, c, H)
+        shift = values[None, :] - self.z[rows][:, None, columns]  # (n, Q, c)
+        E, H = weights.shape[0], weights.shape[2]
+        change = np.einsum("nqc,ech->enqh", shift, weights)
+        pre = (first[:, rows, None] + change).reshape(E, 1, -1, H)
+        own = None
+        if network.pairs and y is not None:
+            own = np.broadcast_to(y, (E, *y.shape))
+        return np.asarray(network.values_from(pre, own))
+
+
+def _first_layer(network: Any, z: Array) -> AnyArray:
+    """x times the first layer, (E, n, H)."""
+    return np.asarray(np.matmul(z, network.first_weights))

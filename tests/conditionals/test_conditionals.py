@@ -1,0 +1,176 @@
+"""Conditional models: grids are laws, leave-one-out is exact, fitted rows are predicted unseen."""
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+
+from sobolev.conditionals import (
+    CategoricalConditional,
+    GaussianConditional,
+    MixedConditional,
+    ResidualConditional,
+)
+from sobolev.conditionals.mixed import resolve_conditional
+from sobolev.conditionals.ridge import RidgeColumns, _coefficients, _Inverse
+
+CONTINUOUS = [
+    GaussianConditional(),
+    ResidualConditional(),
+    ResidualConditional(LinearRegression()),
+    ResidualConditional(scale=LinearRegression()),
+    MixedConditional(),
+]
+
+
+def correlated(n=300, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)) + rng.standard_normal((n, 1))
+
+
+def mixed(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = correlated(n, 4, seed)
+    X[:, 1] = X[:, 0] + 0.5 * rng.standard_normal(n) > 0
+    X[:, 2] = np.digitize(X[:, 2], [-1, 1])
+    return X
+
+
+def pit(nodes, weights, x):
+    """The law's mass below the observed value, half of that at it."""
+    below = np.sum(weights * (nodes < x[:, None] - 1e-9), axis=1)
+    return below + 0.5 * np.sum(weights * (np.abs(nodes - x[:, None]) <= 1e-9), axis=1)
+
+
+@pytest.mark.parametrize("model", CONTINUOUS, ids=repr)
+def test_grids_are_laws(model):
+    X = correlated()
+    nodes, weights = model.fit(X).grid(X, 2)
+    assert nodes.shape == weights.shape == (300, 100)
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    assert (np.diff(nodes, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("model", CONTINUOUS, ids=repr)
+@pytest.mark.parametrize("fresh", [False, True])
+def test_the_law_is_calibrated(model, fresh):
+    """Uniform transforms, by a two-sample bound that a correct program breaks once in 10,000."""
+    X = correlated(1000)
+    rows = correlated(1000, seed=1) if fresh else X
+    model = model.fit(X)
+    for j in range(2):
+        transform = pit(*model.grid(rows, j), rows[:, j])
+        # The grid has steps of 0.01, and new rows see one draw of the residuals.
+        assert kstest(transform, "uniform").statistic < 0.01 + 2.2 * np.sqrt(2 / 1000)
+
+
+def test_a_model_too_small_is_not_calibrated():
+    X = correlated(1000)
+    nodes, weights = ResidualConditional().fit(X).grid(X, 0)
+    centre = nodes.mean(axis=1, keepdims=True)
+    assert kstest(pit(centre + 0.5 * (nodes - centre), weights, X[:, 0]), "uniform").pvalue < 1e-4
+
+
+@pytest.mark.parametrize(("n", "d"), [(30, 8), (12, 20)])
+def test_leave_one_out_is_exact_for_all_columns(n, d):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d)) @ rng.standard_normal((d, d))
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    found = _Inverse(Z).leave_one_out(3.0)
+    for j in (0, d - 1):
+        rest = np.delete(Z, j, axis=1)
+        for i in range(n):
+            kept = np.arange(n) != i
+            mean, own = rest[kept].mean(axis=0), Z[kept, j].mean()
+            A = rest[kept] - mean
+            beta = np.linalg.solve(A.T @ A + 3 * np.eye(d - 1), A.T @ (Z[kept, j] - own))
+            expected = Z[i, j] - own - (rest[i] - mean) @ beta
+            assert found[i, j] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("n", "d"), [(30, 8), (12, 20)])
+def test_coefficients_are_those_of_ridge(n, d):
+    Z = correlated(n, d)
+    rest = np.delete(Z, 1, axis=1)
+    expected = np.linalg.solve(rest.T @ rest + 2 * np.eye(d - 1), rest.T @ Z[:, 1])
+    found = _coefficients(Z, 1, 2.0)
+    np.testing.assert_allclose(np.delete(found, 1), expected, atol=1e-10)
+    assert found[1] == 0
+
+
+def test_each_column_has_the_penalty_of_the_least_error():
+    X = correlated(200, 6)
+    ridge = RidgeColumns.fit(X)
+    inverse = _Inverse((X - X.mean(axis=0)) / X.std(axis=0))
+    best = (inverse.leave_one_out(ridge.penalties[3])[:, 3] ** 2).mean()
+    assert (ridge.residuals[:, 3] ** 2).mean() == pytest.approx(best)
+    for factor in (0.1, 10):
+        assert (inverse.leave_one_out(factor * ridge.penalties[3])[:, 3] ** 2).mean() >= best
+
+
+@pytest.mark.parametrize("model", [ResidualConditional(LinearRegression()), GaussianConditional()])
+def test_fitted_rows_are_predicted_by_models_without_them(model):
+    """Moving one row's value must not move its own law."""
+    X = correlated(60)
+    before = model.fit(X).grid(X, 0)[0][5].mean()
+    moved = X.copy()
+    moved[5, 0] += 20  # pulls the models of the other folds, not its own
+    after = model.fit(moved).grid(moved, 0)[0][5]
+    assert np.median(after) == pytest.approx(before, abs=0.5)
+
+
+def test_categories_have_probabilities_of_their_values():
+    X = mixed()
+    nodes, weights = CategoricalConditional().fit(X).grid(X, 1)
+    np.testing.assert_array_equal(nodes, np.tile([0.0, 1.0], (300, 1)))
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    assert weights.min() > 0
+    # Calibrated: the mean probability is the frequency, and it follows the other column.
+    assert weights[:, 1].mean() == pytest.approx(X[:, 1].mean(), abs=0.03)
+    assert np.corrcoef(weights[:, 1], X[:, 0])[0, 1] > 0.9
+
+
+def test_any_classifier_and_new_rows():
+    X, rows = mixed(), mixed(50, seed=3)
+    model = CategoricalConditional(RandomForestClassifier(20, random_state=0)).fit(X)
+    nodes, weights = model.grid(rows, 2)
+    assert nodes.shape == (50, 3)
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+
+
+def test_a_value_that_a_fold_lacks_is_possible():
+    X = mixed(60)
+    X[:, 2] = 0
+    X[7, 2] = 1
+    weights = CategoricalConditional().fit(X).grid(X, 2)[1]
+    assert np.isfinite(weights).all()
+    assert weights[7, 1] > 0
+
+
+def test_mixed_chooses_by_the_number_of_values():
+    X = mixed()
+    model = MixedConditional().fit(X)
+    np.testing.assert_array_equal(model.is_category_, [False, True, True, False])
+    assert [model.grid(X, j)[0].shape[1] for j in range(4)] == [100, 2, 3, 100]
+
+
+def test_draws_follow_the_grid():
+    X = mixed()
+    model = MixedConditional().fit(X)
+    drawn = model.sample(X, 1, 400, random_state=0)
+    expected = model.grid(X, 1)[1][:, 1]
+    error = np.sqrt(expected * (1 - expected) / 400)
+    # 300 rows, six standard errors each: a correct program fails once in a million.
+    assert np.all(np.abs(drawn.mean(axis=1) - expected) < 6 * error + 1e-9)
+    np.testing.assert_array_equal(drawn, model.sample(X, 1, 400, random_state=0))
+
+
+def test_errors_name_the_remedy():
+    X = correlated()
+    with pytest.raises(ValueError, match="column 9 does not exist"):
+        MixedConditional().fit(X).grid(X, 9)
+    with pytest.raises(ValueError, match=r'conditional=.nope.*"gaussian"'):
+        resolve_conditional("nope")
+    with pytest.raises(TypeError, match="fit\\(X\\) and grid"):
+        resolve_conditional(3)
