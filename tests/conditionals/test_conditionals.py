@@ -1,5 +1,7 @@
 """Conditional models: grids are laws, leave-one-out is exact, fitted rows are predicted unseen."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.stats import kstest
@@ -174,3 +176,54 @@ def test_errors_name_the_remedy():
         resolve_conditional("nope")
     with pytest.raises(TypeError, match="fit\\(X\\) and grid"):
         resolve_conditional(3)
+
+
+def heavy(n=600, d=8, seed=0):
+    """Rows of a multivariate t law: far out in all columns at once."""
+    rng = np.random.default_rng(seed)
+    return correlated(n, d, seed) / np.sqrt(rng.chisquare(3, (n, 1)) / 3)
+
+
+def test_the_law_is_wide_where_the_row_is_far_out():
+    X = heavy()
+    model = ResidualConditional().fit(X)
+    nodes, weights = model.grid(X, 0)
+    width = nodes[:, 75] - nodes[:, 25]
+    assert np.corrcoef(np.log(width), np.log(np.abs(X[:, 1:]).mean(axis=1)))[0, 1] > 0.99
+    outer = width > np.quantile(width, 0.8)
+    transform = pit(nodes, weights, X[:, 0])
+    # Of the 120 widest rows 10 % should be beyond the outer deciles on either side, 24 in all; a
+    # constant width leaves about half of them there.
+    beyond = np.mean(np.abs(transform[outer] - 0.5) > 0.4)
+    assert beyond < 0.2 + 4 * np.sqrt(0.2 * 0.8 / 120)
+    constant = ResidualConditional(scale=None).fit(X)
+    flat = pit(*constant.grid(X, 0), X[:, 0])
+    assert np.mean(np.abs(flat[outer] - 0.5) > 0.4) > beyond + 0.1
+
+
+def test_the_law_of_normal_rows_has_one_width():
+    X = correlated(600)
+    nodes, _ = ResidualConditional().fit(X).grid(X, 0)
+    width = nodes[:, 75] - nodes[:, 25]
+    assert np.ptp(width) < 1e-9
+
+
+def test_new_rows_have_a_width_of_their_own():
+    model = ResidualConditional().fit(heavy())
+    rows = np.vstack([np.zeros((1, 8)), np.full((1, 8), 6.0)])
+    nodes, _ = model.grid(rows, 0)
+    width = nodes[:, 75] - nodes[:, 25]
+    assert width[1] > 2 * width[0]
+
+
+def test_an_unknown_scale_is_named():
+    with pytest.raises(ValueError, match="scale='x'"):
+        ResidualConditional(scale="x").fit(correlated())
+
+
+@pytest.mark.parametrize("model", [*CONTINUOUS, CategoricalConditional()], ids=repr)
+def test_fitted_models_pickle_after_use(model):
+    X, rows = mixed(), mixed(20, seed=4)
+    before = model.fit(X).grid(rows, 1)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.grid(rows, 1), before)

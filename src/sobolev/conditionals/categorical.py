@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ class CategoricalConditional(Conditional):
                 if likelihood > best:
                     best, chosen = likelihood, (classifier, held_out)
             assert chosen is not None
-            model = self._full(chosen[0], rest, codes, frequencies, j)
+            model = _Full(chosen[0], rest, codes, frequencies, j)
             self._columns[j] = (values, chosen[1], model)
         return self._columns[j]
 
@@ -98,11 +99,20 @@ class CategoricalConditional(Conditional):
             )
         return held_out
 
-    @staticmethod
-    def _full(classifier: Any, rest: Array, codes: Index, frequencies: Array, j: int) -> Any:
-        return lambda X: _probabilities(
-            classifier, rest, codes, np.delete(X, j, axis=1), frequencies
-        )
+
+@dataclass(frozen=True)
+class _Full:
+    """The fit to all rows, made when a new row asks for it."""
+
+    classifier: Any
+    rest: Array
+    codes: Index
+    frequencies: Array
+    column: int
+
+    def __call__(self, X: Array) -> Array:
+        asked = np.delete(X, self.column, axis=1)
+        return _probabilities(self.classifier, self.rest, self.codes, asked, self.frequencies)
 
 
 def _probabilities(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from sobolev._random import RandomState
 from sobolev._typing import Array, Index
 from sobolev.conditionals.base import N_NODES, Conditional, cross_fitted, fold_numbers, levels
 from sobolev.conditionals.ridge import RidgeColumns
+
+# Standard errors by which the slope of the size must stand out to be believed.
+CLEAR = 3.0
 
 
 class ResidualConditional(Conditional):
@@ -25,9 +29,11 @@ class ResidualConditional(Conditional):
         Any regressor of scikit-learn, refitted for each column and fold when the column is asked
         for. None is ridge regression with the penalty of each column chosen by leave-one-out, which
         is exact and costs one matrix for all columns.
-    scale : estimator or None, default=None
-        A regressor for the logarithm of the absolute residual: residuals whose size depends on the
-        other columns.
+    scale : "auto", estimator or None, default="auto"
+        How the size of a residual depends on the other columns. "auto" lets it grow with their mean
+        absolute value where the data show that it does: rows that are far out in all columns at
+        once, as under heavy tails with a common factor. An estimator is a regressor for the
+        logarithm of the absolute residual; None keeps the size constant.
     n_folds : int, default=5
         Folds for a regressor of your own and for ``scale``.
     n_nodes : int, default=100
@@ -48,7 +54,7 @@ class ResidualConditional(Conditional):
     def __init__(
         self,
         regressor: Any = None,
-        scale: Any = None,
+        scale: Any = "auto",
         n_folds: int = 5,
         n_nodes: int = N_NODES,
         random_state: RandomState = 0,
@@ -62,6 +68,8 @@ class ResidualConditional(Conditional):
     def _fit(self, X: Array) -> None:
         self.X_ = X
         self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
+        if isinstance(self.scale, str) and self.scale != "auto":
+            raise ValueError(f'scale={self.scale!r} is unknown; use "auto", None or a regressor.')
         self.ridge_ = RidgeColumns.fit(X) if self.regressor is None else None
         self._columns: dict[int, tuple[Array, Any]] = {}
         self._scales: dict[int, tuple[Array, Any]] = {}
@@ -92,7 +100,8 @@ class ResidualConditional(Conditional):
             return self.X_[:, j] - ridge.scale[j] * ridge.residuals[:, j], _for(ridge, j)
         if j not in self._columns:
             rest = np.delete(self.X_, j, axis=1)
-            self._columns[j] = self._cross_fit(self.regressor, rest, self.X_[:, j], j)
+            held_out, full = self._cross_fit(self.regressor, rest, self.X_[:, j])
+            self._columns[j] = (held_out, _WithoutColumn(full.predict, j))
         return self._columns[j]
 
     def _size(self, j: int, residuals: Array) -> tuple[Array, Any]:
@@ -101,17 +110,80 @@ class ResidualConditional(Conditional):
             rest = np.delete(self.X_, j, axis=1)
             floor = 1e-3 * np.abs(residuals).mean() + 1e-300
             target = np.log(np.abs(residuals) + floor)
-            held_out, model = self._cross_fit(self.scale, rest, target, j)
-            self._scales[j] = (np.exp(held_out), lambda X: np.exp(model(X)))
+            if isinstance(self.scale, str):
+                common = _CommonScale.fit(rest, target)
+                self._scales[j] = (common(rest), _WithoutColumn(common, j))
+                return self._scales[j]
+            held_out, full = self._cross_fit(self.scale, rest, target)
+            self._scales[j] = (np.exp(held_out), _WithoutColumn(_Exponential(full), j))
         return self._scales[j]
 
-    def _cross_fit(self, regressor: Any, rest: Array, target: Array, j: int) -> tuple[Array, Any]:
+    def _cross_fit(self, regressor: Any, rest: Array, target: Array) -> tuple[Array, Any]:
+        """Out-of-fold predictions, and the fit to all rows."""
         held_out = np.empty(target.size)
         for k in range(int(self.folds_.max()) + 1):
             test = self.folds_ == k
             held_out[test] = clone(regressor).fit(rest[~test], target[~test]).predict(rest[test])
-        full = clone(regressor).fit(rest, target)
-        return held_out, lambda X: full.predict(np.delete(X, j, axis=1))
+        return held_out, clone(regressor).fit(rest, target)
+
+
+@dataclass(frozen=True)
+class _WithoutColumn:
+    """A function of all columns but one, called with all of them."""
+
+    function: Any
+    column: int
+
+    def __call__(self, X: Array) -> Array:
+        found: Array = self.function(np.delete(X, self.column, axis=1))
+        return found
+
+
+@dataclass(frozen=True)
+class _Exponential:
+    """The exponential of a regressor's prediction."""
+
+    regressor: Any
+
+    def __call__(self, X: Array) -> Array:
+        return np.exp(self.regressor.predict(X))
+
+
+@dataclass(frozen=True)
+class _CommonScale:
+    """The size of a residual from the mean absolute value of the other columns.
+
+    A line between logarithms, with a slope between 0 and 1; flat unless the slope stands out by
+    ``CLEAR`` standard errors.
+    """
+
+    center: Array
+    spread: Array
+    mean: float = 0.0
+    slope: float = 0.0
+
+    @classmethod
+    def fit(cls, rest: Array, target: Array) -> _CommonScale:
+        """From the other columns and the logarithm of the absolute residual."""
+        spread = rest.std(axis=0)
+        scale = cls(rest.mean(axis=0), np.where(spread > 0, spread, 1.0))
+        u = scale._outlyingness(rest)
+        mean, variance = float(u.mean()), float(u.var())
+        if variance <= 1e-12:
+            return scale
+        slope = float(np.mean((u - mean) * (target - target.mean())) / variance)
+        noise = target - target.mean() - slope * (u - mean)
+        error = float(np.sqrt(noise.var() / variance / u.size))
+        slope = float(np.clip(slope, 0.0, 1.0)) if slope > CLEAR * error else 0.0
+        return replace(scale, mean=mean, slope=slope)
+
+    def __call__(self, rest: Array) -> Array:
+        return np.exp(self.slope * (self._outlyingness(rest) - self.mean))
+
+    def _outlyingness(self, rest: Array) -> Array:
+        if rest.shape[1] == 0:
+            return np.zeros(rest.shape[0])
+        return np.log(np.abs((rest - self.center) / self.spread).mean(axis=1) + 1e-3)
 
 
 def _for(ridge: RidgeColumns, j: int) -> Any:
