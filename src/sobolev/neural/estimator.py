@@ -356,10 +356,7 @@ class NeuralSIC(NeuralEstimator):
         default = type(self)().get_params(deep=False)
         plan = copy(self)
         for name, value in PRESETS[self.preset].items():
-            own = getattr(self, name)
-            if own is default[name] or (
-                isinstance(own, type(default[name])) and own == default[name]
-            ):
+            if _equal(getattr(self, name), default[name]):
                 setattr(plan, name, value)
         return plan
 
