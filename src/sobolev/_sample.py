@@ -13,6 +13,7 @@ import numpy as np
 from sobolev._typing import Array, Index, Mask
 from sobolev.criterion import Groups, parse_groups
 from sobolev.exceptions import DataWarning
+from sobolev.selection import select, validate_training
 
 Folds = int | list[Index]
 
@@ -114,6 +115,23 @@ def varying_groups(groups: Any, varying: Mask, names: Any) -> Groups | None:
         return None
     labels = None if names is None else [str(name) for name in names]
     return parse_groups(groups, varying.size, labels).restrict(np.flatnonzero(varying))
+
+
+def training_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Array, Any, Array, Folds]:
+    """Checked rows of positive weight: X, y, probabilities, and the folds among them.
+
+    A selection rule that cannot hold is reported here, before the fit, not after.
+    """
+    X, y, p = validate_training(estimator, X, y, sample_weight)
+    select(np.zeros(X.shape[1]), estimator.n_features_to_select, estimator.threshold)
+    used = p > 0
+    folds = resolve_folds(estimator.cv, X, y, used)
+    if not used.all():
+        X, p = X[used], p[used]
+        y = y.iloc[used] if hasattr(y, "iloc") else y[used]
+    return X, y, p, folds
 
 
 def resolve_folds(cv: Any, X: Array, y: Any, used: Mask) -> Folds:

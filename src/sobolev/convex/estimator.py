@@ -20,8 +20,8 @@ from sobolev._sample import (
     choose_lam,
     merge_equal_rows,
     report_constant,
-    resolve_folds,
     spread,
+    training_rows,
     varying_groups,
 )
 from sobolev._standardize import Standardizer
@@ -45,9 +45,7 @@ from sobolev.exceptions import ConvergenceWarning
 from sobolev.selection import (
     SICSelectorMixin,
     plain_target,
-    select,
     validate_rows,
-    validate_training,
 )
 from sobolev.targets import TargetEncoder
 
@@ -339,14 +337,7 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Sample, Settings, Folds]:
         """Validate, encode and standardise; learns everything that does not need the solver."""
         names = getattr(X, "columns", None)
-        X, y, p = validate_training(self, X, y, sample_weight)
-        # A selection rule that cannot hold is reported before the fit, not after.
-        select(np.zeros(X.shape[1]), self.n_features_to_select, self.threshold)
-        used = p > 0
-        folds = resolve_folds(self.cv, X, y, used)
-        if not used.all():
-            X, p = X[used], p[used]
-            y = y.iloc[used] if hasattr(y, "iloc") else y[used]
+        X, y, p, folds = training_rows(self, X, y, sample_weight)
         self.encoder_ = TargetEncoder(self.target_type, self.target_basis, self.target_degree)
         psi = self.encoder_.fit(y, p).transform(y)
         if self.encoder_.classes_ is not None:

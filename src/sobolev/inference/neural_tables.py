@@ -49,12 +49,8 @@ class NeuralEvaluator(_CriticEvaluator):
                 for h in self._moved(network, first, rows, columns, values, None)
             ]
             h = np.mean(members, axis=0)  # (k, n Q)
-            n, Q = psi.shape[0], values.shape[0]
-            self_h = h.reshape(h.shape[0], n, Q).transpose(1, 2, 0)
-            f = np.einsum("nqk,nk->nq", self_h, psi)
-            if self.statistic == "witness":
-                return f
-            return f - 0.5 * self.rho * np.einsum("nqk,nqk->nq", self_h, self_h)
+            h = h.reshape(h.shape[0], psi.shape[0], values.shape[0]).transpose(1, 2, 0)
+            return self._of_h(h, psi)
         return self._paired(rows, columns, values)
 
     def _paired(self, rows: slice, columns: Index, values: Array) -> Array:

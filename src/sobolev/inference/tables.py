@@ -132,9 +132,9 @@ class _CriticEvaluator:
         scaled = (values - self.standardizer.center[columns]) / self.standardizer.scale[columns]
         return self.position[columns], scaled
 
-    def _of_h(self, h: Array) -> Array:
-        """The statistic of h (n, Q, k), (n, Q)."""
-        f = np.einsum("nqk,nk->nq", h, self.psi)
+    def _of_h(self, h: Array, psi: Array) -> Array:
+        """The statistic of h (n, Q, k) for responses (n, k), (n, Q)."""
+        f = np.einsum("nqk,nk->nq", h, psi)
         if self.statistic == "witness":
             return f
         return f - 0.5 * self.rho * np.einsum("nqk,nqk->nq", h, h)
@@ -178,7 +178,7 @@ class ConvexEvaluator(_CriticEvaluator):
             h = self._fourier(found, scaled)
         else:
             h = self._generic(found, scaled)
-        return self._of_h(h)
+        return self._of_h(h, self.psi)
 
     def _linear_part(self, columns: Index, values: Array) -> Array:
         """The linear block with the columns replaced, less the centre, (n, Q, k)."""

@@ -14,16 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from sobolev._parameters import check_count, check_fraction, check_number, check_option
 from sobolev._progress import Progress
-from sobolev._random import RandomState, check_generator
+from sobolev._random import RandomState, check_generator, spawn
 from sobolev._sample import (
     Folds,
     Sample,
     choose_lam,
     merge_equal_rows,
     report_constant,
-    resolve_folds,
     spread,
     stratified_folds,
+    training_rows,
     varying_groups,
 )
 from sobolev._standardize import Standardizer
@@ -39,7 +39,7 @@ from sobolev.neural.fitting import (
     network_values,
 )
 from sobolev.neural.training import SCHEDULES, Settings
-from sobolev.selection import SICSelectorMixin, select, validate_rows, validate_training
+from sobolev.selection import SICSelectorMixin, validate_rows
 from sobolev.targets import TargetEncoder
 
 if TYPE_CHECKING:
@@ -183,14 +183,7 @@ class NeuralEstimator(SICSelectorMixin, BaseEstimator):
         Warnings point ``stacklevel`` calls up, to the line that called ``fit``.
         """
         names = getattr(X, "columns", None)
-        X, y, p = validate_training(self, X, y, sample_weight)
-        # A selection rule that cannot hold is reported before the fit, not after.
-        select(np.zeros(X.shape[1]), self.n_features_to_select, self.threshold)
-        used = p > 0
-        folds = resolve_folds(self.cv, X, y, used)
-        if not used.all():
-            X, p = X[used], p[used]
-            y = y.iloc[used] if hasattr(y, "iloc") else y[used]
+        X, y, p, folds = training_rows(self, X, y, sample_weight)
         self.encoder_ = encoder.fit(y, p)
         psi = encoder.transform(y) if whiten else encoder.standardized(y)
         counted = isinstance(folds, int) or self.lam != "auto"
@@ -253,7 +246,7 @@ class NeuralEstimator(SICSelectorMixin, BaseEstimator):
     def _choose_lam(
         self,
         data: Prepared,
-        spec: Any,
+        design: Design,
         recipe: Recipe,
         rng: np.random.Generator,
         progress: Progress,
@@ -272,12 +265,11 @@ class NeuralEstimator(SICSelectorMixin, BaseEstimator):
         progress.stage("choosing lam", self._total_updates())
         size = int(np.atleast_1d(self.batch_size)[0])
         rows = np.arange(sample.p.size)
+        seed = int(rng.integers(2**63))  # every lam sees the same batches
         members = [
-            Member(spec, size, lam, child, np.setdiff1d(rows, fold), fold)
-            for lam, seed in zip(LAMS, [rng.integers(2**63)] * len(LAMS), strict=True)
-            for fold, child in zip(
-                folds, np.random.default_rng(seed).spawn(len(folds)), strict=True
-            )
+            Member(design, size, lam, child, np.setdiff1d(rows, fold), fold)
+            for lam in LAMS
+            for fold, child in zip(folds, spawn(seed, len(folds)), strict=True)
         ]
         looking = replace(recipe, every=recipe.max_iter, patience=1)
         found = fit_members(sample, members, looking, None, self.n_jobs, self._reporter(progress))

@@ -222,8 +222,23 @@ class PerceptronTrace:
         return matmul(self.weighted, self.net.Wy.swapaxes(1, 2))
 
 
+class _TwoBranches(_Traced):
+    """A network whose first layer for x stands in a branch of its own."""
+
+    branch_x: Stack
+
+    def scale_inputs(self, metric: Array) -> None:
+        """Take the metric (E, d) of the columns into the first layer."""
+        self.branch_x.weights[0] *= metric[:, :, None]
+
+    @property
+    def first_weights(self) -> Array:
+        """What x is multiplied with first, (E, d, H)."""
+        return self.branch_x.weights[0]
+
+
 @dataclass
-class Branched(_Traced):
+class Branched(_TwoBranches):
     """A branch for x, a branch for y, and a perceptron of both (the paper's big critic)."""
 
     branch_x: Stack
@@ -253,15 +268,6 @@ class Branched(_Traced):
             branch_y=self.branch_y.replace(parameters[i:j]),
             joint=self.joint.replace(parameters[j:]),
         )
-
-    def scale_inputs(self, metric: Array) -> None:
-        """Take the metric (E, d) of the columns into the first layer."""
-        self.branch_x.weights[0] *= metric[:, :, None]
-
-    @property
-    def first_weights(self) -> Array:
-        """What x is multiplied with first, (E, d, H)."""
-        return self.branch_x.weights[0]
 
     def values_from(self, pre: Array, y: Array | None) -> Array:
         """Values from the product of x with the first layer."""
@@ -310,7 +316,7 @@ class BranchedTrace:
 
 
 @dataclass
-class Bilinear(_Traced):
+class Bilinear(_TwoBranches):
     """phi(x)' V psi(y); psi is learned, or the response itself when its branch is empty."""
 
     branch_x: Stack
@@ -335,15 +341,6 @@ class Bilinear(_Traced):
         i = len(self.branch_x.parameters)
         x, y = self.branch_x.replace(parameters[:i]), self.branch_y.replace(parameters[i:-1])
         return replace(self, branch_x=x, branch_y=y, V=parameters[-1])
-
-    def scale_inputs(self, metric: Array) -> None:
-        """Take the metric (E, d) of the columns into the first layer."""
-        self.branch_x.weights[0] *= metric[:, :, None]
-
-    @property
-    def first_weights(self) -> Array:
-        """What x is multiplied with first, (E, d, H)."""
-        return self.branch_x.weights[0]
 
     def values_from(self, pre: Array, y: Array | None) -> Array:
         """Values from the product of x with the first layer."""
