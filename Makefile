@@ -29,8 +29,9 @@ test: .venv/.dev ## lint, check types, run the fast tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --durations=15
 
-verify: .venv/.dev ## run the statistical guarantees (slow)
+verify: .venv/.dev ## run the statistical guarantees (slow) and renew their tables
 	$(BIN)/python -m pytest -m slow -n 2 --durations=0 --timeout=7200
+	$(BIN)/python benchmarks/hrt.py $(QUICK_FLAG)
 
 bench: .venv/.bench ## time against peers (QUICK=1: a short version)
 	$(BIN)/python benchmarks/run.py $(QUICK_FLAG)

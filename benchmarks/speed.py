@@ -10,9 +10,11 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import _common as common
+import _hrt_speed as hrt_speed
 import _plx4720 as plx4720
 import numpy as np
 
@@ -147,6 +149,11 @@ MEASUREMENTS = (
     Measurement("sinexp", sinexp, most=1.0),
     Measurement("plx4720", wide, most=3.0),
     Measurement("moments", moments, most=2.5),
+    Measurement("tables, ConvexSIC", partial(hrt_speed.tables, "ConvexSIC"), most=0.01),
+    Measurement("tables, NeuralSIC", partial(hrt_speed.tables, "NeuralSIC"), most=0.01),
+    Measurement("split test", partial(hrt_speed.sinexp, "split"), most=1.0),
+    Measurement("forward test", partial(hrt_speed.sinexp, "forward"), most=1.0),
+    Measurement("wide test", hrt_speed.wide, most=3.0),
 )
 
 
@@ -168,13 +175,13 @@ median over the turns, with its range. Regenerate with `python benchmarks/speed.
 def _row(record: common.Record, most: float) -> list[str]:
     ours, theirs = np.array(record["seconds"]), np.array(record["peer_seconds"])
     ratios = ours / theirs
-    spread = f" ({ratios.min():.2f}–{ratios.max():.2f})" if ratios.size > 1 else ""
+    spread = f" ({ratios.min():.2g}–{ratios.max():.2g})" if ratios.size > 1 else ""
     return [
         f"{record['what']} (sobolev {record['version']})",
         record["peer"],
         f"{np.median(ours):.2f}",
         f"{np.median(theirs):.2f}",
-        f"**{np.median(ratios):.2f}**{spread}",
+        f"**{np.median(ratios):.2g}**{spread}",
         f"{most:g}" + ("" if np.median(ratios) <= most else " (missed)"),
         "; ".join(f"{name}: {value}" for name, value in record["notes"].items()) or "–",
     ]

@@ -110,3 +110,53 @@ def test_sections_are_replaced_in_place(load, tmp_path):
     assert "first" not in text
     assert text.index("second") < text.index("other")
     assert list(tmp_path.iterdir()) == [tmp_path / "RESULTS.md"]
+
+
+def test_hrt_resumes_and_renders(load, tmp_path):
+    hrt, common = load("hrt"), load("_common")
+    argv = ["--quick", "--only", "n = 125", "--method", "ConvexSIC", "--output", str(tmp_path)]
+    hrt.main([*argv, "--seeds", "1"])
+    path = tmp_path / "results" / "hrt.jsonl"
+    first = common.read_records(path)
+    assert {r["method"] for r in first} == {
+        "ConvexSIC, forward, risk",
+        "ConvexSIC, split, risk",
+        "ConvexSIC, split, witness",
+    }
+    hrt.main([*argv, "--seeds", "2"])
+    again = common.read_records(path)
+    assert again[:3] == first
+    assert [r["seed"] for r in again[3:]] == [1, 1, 1]
+    assert all(0 <= r["fdp"] <= 1 and r["below"][-1] <= r["n_null"] for r in again)
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "| SinExp, n = 125 | 2 |" in text
+
+
+def test_calibration_says_what_fails(load):
+    hrt = load("hrt")
+    design = hrt.DESIGNS[0]
+    records = [
+        {"design": design.name, "method": hrt.DEFAULT, "seed": seed, "n_null": 40, "failing": 0}
+        for seed in range(50)
+    ]
+    for below, verdict in (([0, 0, 2, 4, 20], "holds"), ([1, 3, 8, 10, 25], "fails")):
+        found = [r | {"below": below} for r in records]
+        found[0]["below"] = [0, 0, below[2] + 1, 4, 20]  # some spread between data sets
+        assert verdict in hrt.calibration([design], found)
+    assert "too conservative" in hrt.calibration(
+        [design], [r | {"below": [0] * 5} for r in records]
+    )
+
+
+def test_the_plain_loop_finds_the_pvalues_of_the_tables(load):
+    speed = load("_hrt_speed")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((160, 4))
+    y = np.sin(X[:, 0]) + 0.15 * X[:, 1] + 0.5 * rng.standard_normal(160)
+    model = speed.ConvexSIC(lam=0.01).fit(X[:80], y[:80])
+    conditional = speed.MixedConditional().fit(X)
+    loop = speed.plain_loop(model, conditional, X[80:], y[80:], range(4), n_rounds=400)
+    tables = speed.tabulated(model, conditional, X[80:], y[80:], range(4))
+    # Five standard errors of 400 rounds, four columns: once in 400,000 runs.
+    error = np.sqrt(tables * (1 - tables) / 400) + 1 / 400
+    assert np.all(np.abs(loop - tables) < 5 * error)

@@ -11,14 +11,18 @@ from sobolev._version import __version__
 
 if TYPE_CHECKING:
     from sobolev.convex import ConvexSIC, sic_path
-    from sobolev.inference import sic_test
+    from sobolev.inference import HRTSelector, hrt_test, sic_test
+    from sobolev.knockoffs import KnockoffSelector
     from sobolev.neural import NeuralSIC, SobolevClassifier, SobolevRegressor
 
 _HOME = {
     "ConvexSIC": "sobolev.convex",
+    "HRTSelector": "sobolev.inference",
+    "KnockoffSelector": "sobolev.knockoffs",
     "NeuralSIC": "sobolev.neural",
     "SobolevClassifier": "sobolev.neural",
     "SobolevRegressor": "sobolev.neural",
+    "hrt_test": "sobolev.inference",
     "sic_path": "sobolev.convex",
     "sic_test": "sobolev.inference",
 }
@@ -28,6 +32,7 @@ _MODULES = (
     "criterion",
     "datasets",
     "inference",
+    "knockoffs",
     "neural",
     "plotting",
     "report",
@@ -36,10 +41,13 @@ _MODULES = (
 
 __all__ = [
     "ConvexSIC",
+    "HRTSelector",
+    "KnockoffSelector",
     "NeuralSIC",
     "SobolevClassifier",
     "SobolevRegressor",
     "__version__",
+    "hrt_test",
     "sic_path",
     "sic_test",
 ]

@@ -17,8 +17,23 @@ class DataWarning(SobolevWarning):
     """Part of the data carries no information: constant columns, rows of zero weight."""
 
 
+class ConditionalModelWarning(SobolevWarning):
+    """The model of a column given the others does not fit: p-values and knockoffs may be wrong."""
+
+
+class KnockoffModelWarning(SobolevWarning):
+    """Knockoffs do not look like their columns: the false discovery rate may be exceeded."""
+
+
 class DivergenceError(ArithmeticError):
     """Training broke down: the loss of a network is no longer finite."""
 
 
-__all__ = ["ConvergenceWarning", "DataWarning", "DivergenceError", "SobolevWarning"]
+__all__ = [
+    "ConditionalModelWarning",
+    "ConvergenceWarning",
+    "DataWarning",
+    "DivergenceError",
+    "KnockoffModelWarning",
+    "SobolevWarning",
+]

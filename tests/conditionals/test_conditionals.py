@@ -104,11 +104,37 @@ def test_coefficients_are_those_of_ridge(n, d):
 def test_each_column_has_the_penalty_of_the_least_error():
     X = correlated(200, 6)
     ridge = RidgeColumns.fit(X)
+    z = (X[:, 3] - X[:, 3].mean()) / X[:, 3].std()
     inverse = _Inverse((X - X.mean(axis=0)) / X.std(axis=0))
-    best = (inverse.leave_one_out(ridge.penalties[3])[:, 3] ** 2).mean()
+
+    def error(penalty):
+        predicted = z - inverse.leave_one_out(penalty)[:, 3]
+        slope = predicted @ z / (predicted @ predicted)
+        return ((z - slope * predicted) ** 2).mean(), slope
+
+    best, slope = error(ridge.penalties[3])
     assert (ridge.residuals[:, 3] ** 2).mean() == pytest.approx(best)
-    for factor in (0.1, 10):
-        assert (inverse.leave_one_out(factor * ridge.penalties[3])[:, 3] ** 2).mean() >= best
+    assert ridge.slopes[3] == pytest.approx(slope)
+    for factor in (10**-0.5, 10**0.5):
+        assert error(factor * ridge.penalties[3])[0] >= best
+
+
+def test_shrinkage_leaves_nothing_of_a_common_factor():
+    """Half of 300 correlated columns' variance is one factor; the residual must not keep it.
+
+    Without the slope the correlation is above 0.03 on average over columns, at n = 1000.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 1)) + rng.standard_normal((1000, 300))
+    ridge = RidgeColumns.fit(X)
+    kept = [
+        np.corrcoef(ridge.residuals[:, j], X.mean(axis=1) - X[:, j] / 300)[0, 1] for j in range(50)
+    ]
+    assert abs(np.mean(kept)) < 0.015
+    new = rng.standard_normal((1000, 1)) + rng.standard_normal((1000, 300))
+    rest = new[:, 7] - ridge.predict(new, 7)
+    # Fresh rows: one standard error is 0.03.
+    assert abs(np.corrcoef(rest, new.mean(axis=1) - new[:, 7] / 300)[0, 1]) < 0.12
 
 
 @pytest.mark.parametrize("model", [ResidualConditional(LinearRegression()), GaussianConditional()])

@@ -13,6 +13,7 @@ from sobolev.datasets import make_sinexp
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference import HRTSelector, hrt_test
 from sobolev.inference.multiple_testing import null_share, qvalues
+from sobolev.inference.neural_tables import MAX_REFERENCE
 from sobolev.inference.tables import make_evaluator, null_table
 from sobolev.neural import SmallCritic
 
@@ -38,6 +39,8 @@ def draw(n=160, d=6, seed=0):
 def test_replacing_a_column_equals_a_full_evaluation(estimator, statistic):
     X, y = draw()
     model = estimator.fit(X, y)
+    if hasattr(model, "reference_"):
+        model.reference_ = model.reference_[:MAX_REFERENCE]  # as many as the table uses
     evaluator = make_evaluator(model, X[:50], y[:50], statistic)
     values = np.array([-1.5, 0.0, 0.3])
     found = evaluator.at(np.array([1]), values[:, None])
@@ -45,7 +48,8 @@ def test_replacing_a_column_equals_a_full_evaluation(estimator, statistic):
         moved = X[:50].copy()
         moved[:, 1] = value
         expected = getattr(model, statistic)(moved, y[:50])
-        np.testing.assert_allclose(found[:, q], expected, atol=1e-8)
+        atol = 1e-5 if hasattr(model, "reference_") else 1e-8  # networks run in single precision
+        np.testing.assert_allclose(found[:, q], expected, atol=atol)
 
 
 @pytest.mark.parametrize("estimator", CRITICS[:2], ids=["landmark", "fourier"])
@@ -142,7 +146,7 @@ def test_the_same_answer_twice_and_for_any_number_of_jobs(scheme):
 
 def test_given_holdout_rows_are_the_ones_tested():
     X, y = draw(300)
-    hrt = HRTSelector(ConvexSIC(lam=0.01), random_state=0)
+    hrt = HRTSelector(ConvexSIC(lam=0.01), scheme="split", random_state=0)
     hrt.fit(X[:150], y[:150], holdout=(X[150:], y[150:]))
     model = ConvexSIC(lam=0.01).fit(X[:150], y[:150])
     assert hrt.statistics_[0] == pytest.approx(model.risk(X[150:], y[150:]).mean(), abs=1e-6)
@@ -168,7 +172,9 @@ def test_monte_carlo_agrees_with_the_saddlepoint():
 def test_a_hopeless_setting_is_said_before_the_work():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 150)), rng.standard_normal(60)
-    hrt = HRTSelector(ConvexSIC(lam=0.1), pvalue="montecarlo", shortlist=150, fdr=0.01)
+    hrt = HRTSelector(
+        ConvexSIC(lam=0.1), pvalue="montecarlo", scheme="split", shortlist=150, fdr=0.01
+    )
     with pytest.warns(SobolevWarning, match="smallest p-value"):
         hrt.fit(X, y)
 

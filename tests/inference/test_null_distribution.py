@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from sobolev.inference.null_distribution import NullTable, saddlepoint_pvalue
+from sobolev.inference.null_distribution import NullTable
+from sobolev.inference.saddlepoint import saddlepoint_pvalue
 
 
 def table(n=80, B=40, seed=0, scale=0.5):

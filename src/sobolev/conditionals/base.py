@@ -96,13 +96,11 @@ def fold_numbers(n: int, n_folds: int, random_state: RandomState) -> Index:
     return np.asarray(rng.permutation(n) % min(n_folds, n), dtype=np.intp)
 
 
-def cross_fitted(known: Index, folds: Index, out_of_fold: Array, fresh: Array) -> Array:
+def cross_fitted(known: Index, out_of_fold: Array, fresh: Array) -> Array:
     """Predictions of models without the row where it is known, of the full model elsewhere.
 
     ``out_of_fold`` has one row for each row of fit, ``fresh`` one for each row asked for.
     """
-    if out_of_fold.shape[0] != folds.size:
-        raise ValueError("one out-of-fold prediction is needed for each fitted row.")
     found = fresh.copy()
     old = known >= 0
     found[old] = out_of_fold[known[old]]

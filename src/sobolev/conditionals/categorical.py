@@ -62,7 +62,7 @@ class CategoricalConditional(Conditional):
         fresh = np.full((X.shape[0], values.size), 1 / values.size)
         if new.any():
             fresh[new] = model(X[new])
-        weights = cross_fitted(known, self.folds_, held_out, fresh)
+        weights = cross_fitted(known, held_out, fresh)
         return np.broadcast_to(values, weights.shape).copy(), weights
 
     def _column(self, j: int) -> tuple[Array, Array, Any]:

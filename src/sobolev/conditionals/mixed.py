@@ -11,6 +11,7 @@ from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.base import Conditional
 from sobolev.conditionals.categorical import CategoricalConditional
 from sobolev.conditionals.gaussian import GaussianConditional
+from sobolev.conditionals.neural import NeuralConditional
 from sobolev.conditionals.residual import ResidualConditional
 
 # Columns of at most this many values are categories.
@@ -63,6 +64,8 @@ class MixedConditional(Conditional):
 
     def _grid(self, X: Array, j: int, known: Index) -> tuple[Array, Array]:
         model = self.categorical_ if self.is_category_[j] else self.continuous_
+        if isinstance(model, Conditional):  # fitted to the same rows: their places are known
+            return model._grid(X, j, known)
         nodes, weights = model.grid(X, j)
         return nodes, weights
 
@@ -73,6 +76,7 @@ CONDITIONALS = {
     "gaussian": GaussianConditional,
     "residual": ResidualConditional,
     "categorical": CategoricalConditional,
+    "neural": NeuralConditional,
 }
 
 

@@ -75,23 +75,19 @@ class ResidualConditional(Conditional):
         self._scales: dict[int, tuple[Array, Any]] = {}
 
     def _grid(self, X: Array, j: int, known: Index) -> tuple[Array, Array]:
-        held_out, model = self._mean(j)
-        new = known < 0
-        fresh = np.zeros(X.shape[0])
-        if new.any():
-            fresh[new] = model(X[new])
-        mean = cross_fitted(known, self.folds_, held_out, fresh)
-        residuals = self.X_[:, j] - held_out
-        size = np.ones(X.shape[0])
-        if self.scale is not None:
-            sizes, scale_model = self._size(j, residuals)
-            fresh_size = np.ones(X.shape[0])
-            if new.any():
-                fresh_size[new] = scale_model(X[new])
-            residuals = residuals / sizes
-            size = cross_fitted(known, self.folds_, sizes, fresh_size)
+        mean, size, residuals = self._parts(X, j, known)
         nodes = mean[:, None] + size[:, None] * np.quantile(residuals, levels(self.n_nodes))
         return nodes, np.full(nodes.shape, 1 / self.n_nodes)
+
+    def _parts(self, X: Array, j: int, known: Index) -> tuple[Array, Array, Array]:
+        """Mean and size of column j for each row, and the residuals of fit over their size."""
+        held_out, model = self._mean(j)
+        residuals = self.X_[:, j] - held_out
+        mean = _predicted(X, known, held_out, model)
+        if self.scale is None:
+            return mean, np.ones(X.shape[0]), residuals
+        sizes, scale_model = self._size(j, residuals)
+        return mean, _predicted(X, known, sizes, scale_model), residuals / sizes
 
     def _mean(self, j: int) -> tuple[Array, Any]:
         """Predictions of every fitted row without it, and the model for new rows."""
@@ -184,6 +180,15 @@ class _CommonScale:
         if rest.shape[1] == 0:
             return np.zeros(rest.shape[0])
         return np.log(np.abs((rest - self.center) / self.spread).mean(axis=1) + 1e-3)
+
+
+def _predicted(X: Array, known: Index, held_out: Array, model: Any) -> Array:
+    """What a row of fit got without it, and the model's prediction for others."""
+    fresh = np.zeros(X.shape[0])
+    new = known < 0
+    if new.any():
+        fresh[new] = model(X[new])
+    return cross_fitted(known, held_out, fresh)
 
 
 def _for(ridge: RidgeColumns, j: int) -> Any:

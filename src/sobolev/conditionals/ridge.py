@@ -5,6 +5,10 @@ With :math:`\Omega = (X^\top X + a I)^{-1}` the coefficients of column j on the 
 :math:`U = X \Omega`, and row i has the leverage
 :math:`x_i^\top \Omega x_i - U_{ij}^2 / \Omega_{jj}`: one matrix for each penalty gives the
 leave-one-out residuals of all columns and rows.
+
+A penalty that holds down the noise of many columns also shrinks what they have in common, and the
+residual keeps a share of it. So each prediction is stretched by the slope of the column on its
+leave-one-out prediction, and the penalty is the best after that.
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ import numpy as np
 from sobolev._typing import Array
 
 # Penalties relative to the number of rows.
-PENALTIES = tuple(10.0 ** np.linspace(-4, 1.5, 12))
+PENALTIES = tuple(10.0 ** np.linspace(-4, 2, 13))
+# The most by which a prediction is stretched.
+MAX_SLOPE = 100.0
 
 
 @dataclass(frozen=True)
@@ -27,8 +33,8 @@ class RidgeColumns:
     ----------
     center, scale : array of shape (d,)
         Of the columns.
-    penalties : array of shape (d,)
-        The penalty of each column.
+    penalties, slopes : array of shape (d,)
+        The penalty of each column, and the factor that makes up for the shrinkage.
     residuals : array of shape (n, d)
         Leave-one-out residuals in standard units.
     """
@@ -36,33 +42,43 @@ class RidgeColumns:
     center: Array
     scale: Array
     penalties: Array
+    slopes: Array
     residuals: Array
     _rows: Array
 
     @classmethod
-    def fit(cls, X: Array) -> RidgeColumns:
-        """Fit to the rows of X."""
+    def fit(cls, X: Array, *, stretch: bool = True) -> RidgeColumns:
+        """Fit to the rows of X; without ``stretch`` the slopes are one."""
         n, d = X.shape
         center, scale = X.mean(axis=0), X.std(axis=0)
         scale = np.where(scale > 0, scale, 1.0)
         Z = (X - center) / scale
         inverse = _Inverse(Z)
         best = np.full(d, np.inf)
-        penalties, residuals = np.full(d, n * PENALTIES[-1]), Z.copy()
-        for relative in PENALTIES:
-            errors = inverse.leave_one_out(n * relative)
+        penalties, slopes, residuals = np.full(d, n * PENALTIES[-1]), np.zeros(d), Z.copy()
+        for relative in reversed(PENALTIES):  # the largest of equal ones
+            predicted = Z - inverse.leave_one_out(n * relative)
+            slope = _slopes(Z, predicted) if stretch else np.ones(d)
+            errors = Z - slope * predicted
             size = np.mean(errors**2, axis=0)
             better = size < best
             best = np.where(better, size, best)
             penalties[better] = n * relative
+            slopes[better] = slope[better]
             residuals[:, better] = errors[:, better]
-        return cls(center, scale, penalties, residuals, Z)
+        return cls(center, scale, penalties, slopes, residuals, Z)
 
     def predict(self, X: Array, j: int) -> Array:
         """The mean of column j in its own units given the others."""
         Z = (X - self.center) / self.scale
         beta = _coefficients(self._rows, j, self.penalties[j])
-        return self.center[j] + self.scale[j] * (Z @ beta)
+        return self.center[j] + self.scale[j] * self.slopes[j] * (Z @ beta)
+
+
+def _slopes(Z: Array, predicted: Array) -> Array:
+    """Of each column on its prediction."""
+    power = np.maximum(np.einsum("ij,ij->j", predicted, predicted), 1e-300)
+    return np.clip(np.einsum("ij,ij->j", Z, predicted) / power, 0.0, MAX_SLOPE)
 
 
 class _Inverse:

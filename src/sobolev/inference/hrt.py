@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from scipy.special import log_ndtr, ndtri_exp
 from sklearn.base import BaseEstimator, clone
@@ -20,17 +19,24 @@ from threadpoolctl import threadpool_limits
 from sobolev._parameters import check_count, check_fraction, check_option
 from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array, Index, Mask
+from sobolev.conditionals.diagnostics import diagnose_conditional, warn_if_misfit
+from sobolev.conditionals.joint import JointConditional
 from sobolev.conditionals.mixed import resolve_conditional
+from sobolev.criterion import parse_groups
 from sobolev.exceptions import SobolevWarning
-from sobolev.inference.multiple_testing import PROCEDURES, qvalues
+from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
 from sobolev.inference.null_distribution import NullTable
-from sobolev.inference.tables import STATISTICS, make_evaluator, null_table
+from sobolev.inference.tables import STATISTICS, joint_table, make_evaluator, null_table
 from sobolev.selection import plain_target, validate_rows, validate_training
 
-# Blocks of the forward scheme, and look-ups of ``pvalue="montecarlo"``.
+# The forward scheme: blocks, and the share of the rows that they hold.
 N_BLOCKS = 5
-N_ROUNDS = 1000
-# The shortlist by default: a fifth of the training rows, but at least this many columns.
+HOLDOUT = {"split": 0.5, "forward": 0.7}
+# Landmarks of the default estimator: beyond them refits take longer and find no more.
+N_LANDMARKS = 300
+# The first fit has at least so many rows, or half of them.
+MIN_TRAIN = 20
+# The shortlist by default: a tenth of the number of rows, but at least this many columns.
 MIN_SHORTLIST = 20
 
 
@@ -63,8 +69,9 @@ class HRTSelector(SelectorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator or None, default=None
-        :class:`~sobolev.ConvexSIC` (None), :class:`~sobolev.NeuralSIC`, or any regressor or
-        classifier with ``feature_importances_`` or ``coef_``.
+        :class:`~sobolev.ConvexSIC` (None: with 300 landmarks), :class:`~sobolev.NeuralSIC`, or
+        any regressor or classifier with ``feature_importances_`` or ``coef_``. A fitted one in
+        :class:`~sklearn.frozen.FrozenEstimator` is tested on ``holdout`` rows as it is.
     conditional : str or object, default="auto"
         The model of a column given the others, see :mod:`sobolev.conditionals`.
     fdr : float, default=0.1
@@ -74,19 +81,27 @@ class HRTSelector(SelectorMixin, BaseEstimator):
     pvalue : {"saddlepoint", "montecarlo"}, default="saddlepoint"
         How the tail of the null distribution is found.
     shortlist : int or None, default=None
-        Test so many columns, those of largest importance in the training rows. None takes a fifth
-        of the training rows, at least 20.
-    holdout : float, default=0.5
-        The share of rows that are tested on.
-    scheme : {"split", "forward"}, default="split"
-        "split" tests on all held-out rows with one fit. "forward" goes through them in five blocks
-        and refits with all rows before the block; given those, each block's p-value is uniform
-        under the null, so their combination (Stouffer) is exact.
+        Test so many columns, those of largest importance in the training rows. None takes a tenth
+        of the number of rows, at least 20.
+    holdout : float or None, default=None
+        The share of rows that are tested on; None is 0.5 for "split" and 0.7 for "forward".
+    scheme : {"forward", "split"}, default="forward"
+        "split" tests on all held-out rows with one fit. "forward" goes through them in five
+        blocks and refits with all rows before the block; columns that a later fit ranks in the
+        upper half of the shortlist join. Given the rows before it, the p-value of each block is
+        uniform under the null, so their combination (Stouffer, weighted by size) is exact.
     n_repeats : int, default=1
         Repetitions with other splits. Twice the median of their p-values is valid whatever their
         dependence.
     procedure : {"bh", "by", "storey"}, default="bh"
         From p-values to q-values.
+    groups : mapping or sequence of sequences, optional
+        Groups of columns, by name or position, that are replaced and tested together, such as the
+        one-hot columns of one variable. Other columns are tested alone.
+    n_rounds : int, default=1000
+        Look-ups for ``pvalue="montecarlo"``.
+    diagnose : bool, default=True
+        Check the conditional model of the tested columns and warn where it does not fit.
     random_state : int, Generator, RandomState or None, default=None
         Decides the splits.
     n_jobs : int or None, default=None
@@ -95,7 +110,7 @@ class HRTSelector(SelectorMixin, BaseEstimator):
     Attributes
     ----------
     pvalues_, qvalues_ : array of shape (d,)
-        NaN where not tested.
+        NaN where not tested; the columns of a group share them.
     statistics_ : array of shape (d,)
         The mean statistic of the held-out rows (of the last repetition), NaN where not tested.
     support_ : array of bool, shape (d,)
@@ -108,12 +123,20 @@ class HRTSelector(SelectorMixin, BaseEstimator):
         The last fit.
     conditional_ : object
         The fitted conditional model.
+    diagnostics_ : ConditionalDiagnostics or None
+        How well the conditional model fits the tested columns.
+
+    Notes
+    -----
+    The false discovery rate is controlled if the conditional model is right and the p-values are
+    independent or positively dependent (``procedure="by"`` needs neither). A column enters the list
+    before any row that it is tested on is looked at, so choosing what to test costs nothing.
 
     Examples
     --------
+    >>> from sobolev import HRTSelector
     >>> from sobolev.datasets import make_sinexp
-    >>> from sobolev.inference import HRTSelector
-    >>> data = make_sinexp(n_samples=400, n_features=12, random_state=0)
+    >>> data = make_sinexp(n_samples=400, n_features=12, random_state=1)
     >>> hrt = HRTSelector(random_state=0).fit(data.data, data.target)
     >>> hrt.get_support(indices=True)
     array([0, 1, 2, 3, 4, 5])
@@ -128,10 +151,13 @@ class HRTSelector(SelectorMixin, BaseEstimator):
         statistic: str = "risk",
         pvalue: str = "saddlepoint",
         shortlist: int | None = None,
-        holdout: float = 0.5,
-        scheme: str = "split",
+        holdout: float | None = None,
+        scheme: str = "forward",
         n_repeats: int = 1,
         procedure: str = "bh",
+        groups: Any = None,
+        n_rounds: int = 1000,
+        diagnose: bool = True,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -145,6 +171,9 @@ class HRTSelector(SelectorMixin, BaseEstimator):
         self.scheme = scheme
         self.n_repeats = n_repeats
         self.procedure = procedure
+        self.groups = groups
+        self.n_rounds = n_rounds
+        self.diagnose = diagnose
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -164,27 +193,36 @@ class HRTSelector(SelectorMixin, BaseEstimator):
         """
         self._check_parameters()
         X, y, _ = validate_training(self, X, y)
-        rng = check_generator(self.random_state)
-        given = None
+        names = getattr(self, "feature_names_in_", None)
+        n_train, rng = None, check_generator(self.random_state)
         if holdout is not None:
-            given = X.shape[0]
-            X = np.vstack([X, validate_rows(self, holdout[0], reset=False)])
-            y = np.concatenate([np.asarray(y), np.asarray(plain_target(holdout[1]))])
-        self._warn_if_hopeless(X.shape)
-        self.conditional_ = resolve_conditional(self.conditional).fit(X)
-        repeats = [self._repeat(X, y, given, rng, first=i == 0) for i in range(self.n_repeats)]
-        pvalues = np.stack(repeats)
-        if self.n_repeats == 1:
-            self.pvalues_ = pvalues[0]
-        else:
-            # A column that a repetition left out of its shortlist was not found there.
-            tested = np.isfinite(pvalues).any(axis=0)
-            filled = np.where(np.isfinite(pvalues), pvalues, 1.0)
-            doubled = np.minimum(1.0, 2 * np.median(filled, axis=0))
-            self.pvalues_ = np.where(tested, doubled, np.nan)
+            n_train = X.shape[0]
+            X_test, y_test = validate_rows(self, holdout[0], reset=False), plain_target(holdout[1])
+            if len(X_test) != len(y_test):
+                raise ValueError(
+                    f"holdout has {len(X_test)} rows of X and {len(y_test)} values of y; pass the "
+                    "same rows of both."
+                )
+            X, y = np.vstack([X, X_test]), np.concatenate([np.asarray(y), np.asarray(y_test)])
+        trial = _Trial(self, X, y, _units(self.groups, X.shape[1], names))
+        self._warn_if_hopeless(trial, n_train)
+        self.conditional_ = trial.conditional
+        runs = [trial.run(n_train, rng) for _ in range(self.n_repeats)]
+        self.feature_importances_ = runs[0].importances
+        self.estimator_ = runs[-1].model
+        pvalues = _merged(np.stack([run.pvalues for run in runs]))
+        self.pvalues_ = trial.spread(pvalues)
+        self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure))
+        self.statistics_ = trial.spread(runs[-1].statistics)
         self.shortlist_ = np.flatnonzero(np.isfinite(self.pvalues_))
-        self.qvalues_ = qvalues(self.pvalues_, self.procedure)
         self.support_ = np.nan_to_num(self.qvalues_, nan=2.0) <= self.fdr
+        self.diagnostics_ = None
+        alone = [int(j) for j in self.shortlist_ if trial.alone[j]]
+        if self.diagnose and alone:
+            rows = X if names is None else pd.DataFrame(X, columns=names)
+            found = diagnose_conditional(self.conditional_, rows, alone)
+            self.diagnostics_ = found
+            warn_if_misfit(found, stacklevel=2)
         return self
 
     def _get_support_mask(self) -> Mask:
@@ -193,108 +231,207 @@ class HRTSelector(SelectorMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_fraction("fdr", self.fdr, low=0.0, high=1.0)
-        check_fraction("holdout", self.holdout, low=0.0, high=0.9)
+        if self.holdout is not None:
+            check_fraction("holdout", self.holdout, low=0.0, high=0.9)
         check_option("statistic", self.statistic, STATISTICS)
         check_option("pvalue", self.pvalue, ["saddlepoint", "montecarlo"])
         check_option("scheme", self.scheme, ["split", "forward"])
         check_option("procedure", self.procedure, PROCEDURES)
         check_count("n_repeats", self.n_repeats)
+        check_count("n_rounds", self.n_rounds)
         if self.shortlist is not None:
             check_count("shortlist", self.shortlist)
 
-    def _warn_if_hopeless(self, shape: tuple[int, ...]) -> None:
+    def _warn_if_hopeless(self, trial: _Trial, given: int | None) -> None:
         """Monte Carlo p-values have a floor; say so before the work."""
         if self.pvalue == "saddlepoint":
             return
-        n_train = round((1 - self.holdout) * shape[0])
-        tests = self._n_shortlist(n_train, shape[1])
-        if tests / (N_ROUNDS + 1) > self.fdr:
+        edges = trial.edges(given)
+        tests = trial.list_size()
+        # Blocks at their floors together; two for the doubled median.
+        score = -ndtri_exp(-np.log(self.n_rounds + 1)) * np.sqrt(len(edges) - 1)
+        smallest = float(np.exp(log_ndtr(-score))) * (2 if self.n_repeats > 1 else 1)
+        if smallest_qvalue(smallest, tests, self.procedure) > self.fdr:
             warnings.warn(
-                f"the smallest p-value of {N_ROUNDS} rounds, {1 / (N_ROUNDS + 1):.2g}, is too "
-                f"large for a single find among {tests} tests at fdr={self.fdr:g}; use "
-                'pvalue="saddlepoint" or a smaller shortlist.',
+                f"the smallest p-value that n_rounds={self.n_rounds} can give, {smallest:.2g}, is "
+                f"too large for a single find among {tests} tests at fdr={self.fdr:g}; use "
+                'pvalue="saddlepoint", more rounds or a smaller shortlist.',
                 SobolevWarning,
                 stacklevel=3,
             )
 
-    def _n_shortlist(self, n_train: int, d: int) -> int:
-        if isinstance(self.shortlist, Integral):
-            return min(int(self.shortlist), d)
-        return min(d, max(MIN_SHORTLIST, n_train // 5))
 
-    def _repeat(
-        self, X: Array, y: Any, given: int | None, rng: np.random.Generator, *, first: bool
-    ) -> Array:
-        """p-values of one split, NaN where not tested."""
-        n = X.shape[0]
-        if given is None:
-            order, n_train = rng.permutation(n), round((1 - self.holdout) * n)
-        else:
-            order, n_train = np.arange(n), given
-        n_blocks = 1 if self.scheme == "split" else min(N_BLOCKS, n - n_train)
-        edges = np.linspace(n_train, n, n_blocks + 1).round().astype(int)
-        scores, sizes = [], []
-        columns: Index | None = None
-        statistics = np.zeros(X.shape[1])
+@dataclass(frozen=True)
+class _Run:
+    """One way through the rows; arrays hold one entry for each unit, NaN where not tested."""
+
+    pvalues: Array
+    statistics: Array
+    importances: Array
+    model: Any
+
+
+class _Trial:
+    """Rows, their conditional model, and the units (columns or groups) that are tested."""
+
+    def __init__(self, settings: HRTSelector, X: Array, y: Any, units: list[Index]) -> None:
+        self.settings, self.X, self.y, self.units = settings, X, y, units
+        self.conditional = resolve_conditional(settings.conditional).fit(X)
+        self.alone = np.zeros(X.shape[1], dtype=bool)
+        self.alone[[unit[0] for unit in units if unit.size == 1]] = True
+        self._joint: dict[int, Any] = {}
+
+    def edges(self, given: int | None) -> Index:
+        """Where the blocks of test rows begin, and the end."""
+        settings, n = self.settings, self.X.shape[0]
+        share = HOLDOUT[settings.scheme] if settings.holdout is None else settings.holdout
+        begin = max(round((1 - share) * n), min(MIN_TRAIN, n // 2)) if given is None else given
+        n_blocks = 1 if settings.scheme == "split" else min(N_BLOCKS, n - begin)
+        return np.linspace(begin, n, n_blocks + 1).round().astype(np.intp)
+
+    def list_size(self) -> int:
+        """How many units the first fit names."""
+        asked = self.settings.shortlist
+        if asked is None:
+            asked = max(MIN_SHORTLIST, self.X.shape[0] // 10)
+        return min(int(asked), len(self.units))
+
+    def run(self, given: int | None, rng: np.random.Generator) -> _Run:
+        """Go through the blocks: refit, let units join, test those that have joined."""
+        n, edges = self.X.shape[0], self.edges(given)
+        order = rng.permutation(n) if given is None else np.arange(n)
+        size = self.list_size()
+        scores, rows_seen, statistics = np.zeros((3, len(self.units)))
+        joined, moved = np.zeros((2, len(self.units)), dtype=bool)
+        model, first, n_before = None, None, 0
         for begin, end in pairwise(edges):
-            model = self._fitted(X, y, order[:begin], rng)
-            if columns is None:
-                importances = _importances(model)
-                columns = np.argsort(-importances, kind="stable")
-                columns = columns[: self._n_shortlist(n_train, X.shape[1])]
-                columns = np.sort(columns[importances[columns] > 0])
-                if first:
-                    self.feature_importances_ = importances
-            tables = self._tables(model, X, y, order[begin:end], columns)
-            seeds = rng.integers(2**63, size=len(tables))
-            logs = np.log([self._pvalue(t, int(s)) for t, s in zip(tables, seeds, strict=True)])
-            scores.append(-ndtri_exp(np.minimum(logs, -1e-15)))
-            sizes.append(end - begin)
-            share = (end - begin) / (n - n_train)
-            statistics[columns] += share * np.array([t.statistic for t in tables])
-        assert columns is not None
-        self.estimator_ = model
-        tested = np.zeros(X.shape[1], dtype=bool)
-        tested[columns] = True
-        self.statistics_ = np.where(tested, statistics, np.nan)
-        weights = np.sqrt(np.array(sizes, dtype=float))
-        combined = weights @ np.stack(scores) / np.sqrt(np.sum(weights**2))
-        pvalues = np.full(X.shape[1], np.nan)
-        pvalues[columns] = np.exp(log_ndtr(-combined))
-        return pvalues
+            model = self.refit(model, order[:begin], rng, n_before)
+            n_before = begin
+            importances = feature_importances(model)
+            joined |= self._named(importances, size if first is None else -(-size // 2))
+            first = importances if first is None else first
+            tested, m = np.flatnonzero(joined), end - begin
+            results = self.test(model, order[begin:end], tested, rng)
+            logs, means = np.array(results).reshape(-1, 2).T
+            # A flat table says nothing: a score of zero for its share is conservative, where the
+            # -8 of its p-value 1 would drown the other blocks.
+            flat = np.isnan(logs)
+            logs = np.where(flat, np.log(0.5), np.minimum(logs, -1e-15))
+            scores[tested] -= np.sqrt(m) * ndtri_exp(logs)
+            moved[tested] |= ~flat
+            statistics[tested] += m * means
+            rows_seen[tested] += m
+        assert first is not None
+        with np.errstate(invalid="ignore"):
+            pvalues = np.exp(log_ndtr(-scores / np.sqrt(rows_seen)))
+            pvalues[joined & ~moved] = 1.0
+            return _Run(pvalues, statistics / rows_seen, first, model)
 
-    def _fitted(self, X: Array, y: Any, rows: Index, rng: np.random.Generator) -> Any:
-        from sobolev.convex import ConvexSIC
+    def refit(self, model: Any, rows: Index, rng: np.random.Generator, n_before: int = 0) -> Any:
+        """The estimator on more rows.
 
-        model = ConvexSIC() if self.estimator is None else clone(self.estimator)
-        if model.get_params().get("random_state", 0) is None:
-            model.set_params(random_state=int(rng.integers(2**31)))
-        return model.fit(X[rows], _take(y, rows))
+        SIC does not choose ``lam`` again: the sampling noise that it holds down falls like the
+        number of rows grows, and so does ``lam``. Refits do not start from the last fit, which
+        would keep out columns that it had set aside.
+        """
+        if model is None:
+            from sobolev.convex import ConvexSIC
 
-    def _tables(
-        self, model: Any, X: Array, y: Any, rows: Index, columns: Index
-    ) -> Sequence[NullTable]:
-        evaluator = make_evaluator(model, X[rows], _take(y, rows), self.statistic)
-        grids = [self.conditional_.grid(X[rows], int(j)) for j in columns]
+            given = self.settings.estimator
+            model = ConvexSIC(n_components=N_LANDMARKS) if given is None else clone(given)
+            _seed(model, rng)
+        elif hasattr(model, "lam_") and "lam" in model.get_params(deep=False):
+            model.set_params(lam=model.lam_ * n_before / rows.size)
+        return model.fit(self.X[rows], _take(self.y, rows))
+
+    def test(
+        self, model: Any, rows: Index, tested: Index, rng: np.random.Generator
+    ) -> list[tuple[float, float]]:
+        """The logarithm of the p-value (NaN: a flat table) and the mean statistic of each unit."""
+        evaluator = self.evaluator(model, rows)
+        seeds = rng.integers(2**63, size=tested.size)
         with threadpool_limits(1, user_api="blas"):
-            run = Parallel(n_jobs=self.n_jobs, prefer="threads")
+            run = Parallel(n_jobs=self.settings.n_jobs, prefer="threads")
             return list(
                 run(
-                    delayed(null_table)(evaluator, int(j), X[rows, j], *grid)
-                    for j, grid in zip(columns, grids, strict=True)
+                    delayed(self._test_one)(evaluator, rows, int(k), int(seed))
+                    for k, seed in zip(tested, seeds, strict=True)
                 )
             )
 
-    def _pvalue(self, table: NullTable, seed: int) -> float:
-        if self.pvalue == "saddlepoint":
-            return table.saddlepoint()
-        return table.montecarlo(N_ROUNDS, seed)
+    def _test_one(self, evaluator: Any, rows: Index, k: int, seed: int) -> tuple[float, float]:
+        table = self.table(evaluator, rows, k)
+        if table.is_flat:  # the critic of this block does not use the unit
+            return np.nan, table.statistic
+        if self.settings.pvalue == "saddlepoint":
+            return float(np.log(table.saddlepoint())), table.statistic
+        return float(np.log(table.montecarlo(self.settings.n_rounds, seed))), table.statistic
+
+    def evaluator(self, model: Any, rows: Index) -> Any:
+        """The statistic on the given rows."""
+        return make_evaluator(model, self.X[rows], _take(self.y, rows), self.settings.statistic)
+
+    def table(self, evaluator: Any, rows: Index, k: int) -> NullTable:
+        """The null distribution of unit k on the given rows."""
+        unit, X = self.units[k], self.X[rows]
+        if unit.size == 1:
+            j = int(unit[0])
+            return null_table(evaluator, j, X[:, j], *self.conditional.grid(X, j))
+        return joint_table(evaluator, unit, X[:, unit], *self._group_law(X, k))
+
+    def _group_law(self, X: Array, k: int) -> tuple[Array, Array]:
+        """The joint law of group k: of the user's conditional if it has one."""
+        unit = self.units[k]
+        if hasattr(self.conditional, "joint_grid"):
+            nodes, weights = self.conditional.joint_grid(X, unit)
+            return np.asarray(nodes), np.asarray(weights)
+        if k not in self._joint:
+            self._joint[k] = JointConditional(unit).fit(self.X)
+        nodes, weights = self._joint[k].grid(X)
+        return nodes, weights
+
+    def _named(self, importances: Array, size: int) -> Mask:
+        """The units of largest positive importance."""
+        share = np.array([importances[unit].sum() for unit in self.units])
+        named = np.zeros(share.size, dtype=bool)
+        named[np.argsort(-share, kind="stable")[:size]] = True
+        return named & (share > 0)
+
+    def spread(self, per_unit: Array) -> Array:
+        """From units to columns."""
+        found = np.full(self.X.shape[1], np.nan)
+        for unit, value in zip(self.units, per_unit, strict=True):
+            found[unit] = value
+        return found
+
+
+def _units(groups: Any, d: int, names: Any) -> list[Index]:
+    """The columns of each unit; every column belongs to one."""
+    if groups is None:
+        return [np.array([j]) for j in range(d)]
+    parsed = parse_groups(groups, d, names)
+    counts = np.asarray(parsed.membership.sum(axis=0)).ravel()
+    if counts.max() > 1:
+        column = int(counts.argmax())
+        label = repr(names[column]) if names is not None else column
+        raise ValueError(f"column {label} is in two groups; groups that are tested are disjoint.")
+    rows = parsed.membership
+    return [rows.indices[a:b].astype(np.intp) for a, b in pairwise(rows.indptr)]
+
+
+def _merged(pvalues: Array) -> Array:
+    """Twice the median over repetitions; a unit that one left out was not found there."""
+    if pvalues.shape[0] == 1:
+        return np.asarray(pvalues[0])
+    tested = np.isfinite(pvalues).any(axis=0)
+    filled = np.where(np.isfinite(pvalues), pvalues, 1.0)
+    return np.where(tested, np.minimum(1.0, 2 * np.median(filled, axis=0)), np.nan)
 
 
 def hrt_test(
     X: Any,
     y: Any,
-    feature: int | str,
+    feature: Any,
     *,
     estimator: Any = None,
     conditional: Any = "auto",
@@ -308,8 +445,8 @@ def hrt_test(
     ----------
     X : array-like or DataFrame of shape (n, d)
     y : array-like of shape (n,)
-    feature : int or str
-        The column, by position or name.
+    feature : int or str, or a list of them
+        The column, by position or name; several are replaced together.
     estimator, conditional, statistic, holdout, random_state
         As in :class:`HRTSelector`.
 
@@ -320,29 +457,36 @@ def hrt_test(
     Examples
     --------
     >>> from sobolev.datasets import make_sinexp
-    >>> from sobolev.inference import hrt_test
+    >>> from sobolev import hrt_test
     >>> data = make_sinexp(n_samples=200, n_features=12, random_state=0)
     >>> hrt_test(data.data, data.target, feature=0, random_state=0).pvalue < 0.01
     True
     """
-    names = list(getattr(X, "columns", []))
-    if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(f"feature={feature!r} is not a column of X.")
-        feature = names.index(feature)
-    selector = HRTSelector(estimator, conditional=conditional, statistic=statistic, holdout=holdout)
-    selector._check_parameters()
-    X, y, _ = validate_training(selector, X, y)
+    settings = HRTSelector(
+        estimator, conditional=conditional, statistic=statistic, scheme="split", holdout=holdout
+    )
+    settings._check_parameters()
+    X, y, _ = validate_training(settings, X, y)
+    names = getattr(settings, "feature_names_in_", None)
+    asked = list(feature) if isinstance(feature, (list, tuple, np.ndarray)) else [feature]
+    groups = _units({"feature": asked}, X.shape[1], names)
+    trial = _Trial(settings, X, y, groups[:1])
     rng = check_generator(random_state)
-    selector.conditional_ = resolve_conditional(conditional).fit(X)
-    order, n_train = rng.permutation(X.shape[0]), round((1 - holdout) * X.shape[0])
-    model = selector._fitted(X, y, order[:n_train], rng)
-    column = np.array([feature % X.shape[1]])
-    (table,) = selector._tables(model, X, y, order[n_train:], column)
+    order, n_train = rng.permutation(X.shape[0]), int(trial.edges(None)[0])
+    model = trial.refit(None, order[:n_train], rng)
+    test_rows = order[n_train:]
+    table = trial.table(trial.evaluator(model, test_rows), test_rows, 0)
     return HRTResult(table.statistic, table.saddlepoint(), table.mean, table.deviation)
 
 
-def _importances(model: Any) -> Array:
+def _seed(model: Any, rng: np.random.Generator) -> None:
+    """Give a state to every part of an estimator that would draw from a global generator."""
+    for name, value in sorted(model.get_params().items()):
+        if value is None and (name == "random_state" or name.endswith("__random_state")):
+            model.set_params(**{name: int(rng.integers(2**31))})
+
+
+def feature_importances(model: Any) -> Array:
     """What a fitted estimator ranks columns by."""
     last = model[-1] if hasattr(model, "steps") else model
     if hasattr(last, "feature_importances_"):

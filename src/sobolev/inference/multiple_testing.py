@@ -48,6 +48,11 @@ def qvalues(pvalues: Array, procedure: str = "bh") -> Array:
     return found
 
 
+def smallest_qvalue(pvalue: float, n_tests: int, procedure: str) -> float:
+    """The q-value of one p-value when all others are one."""
+    return float(qvalues(np.array([pvalue] + [1.0] * (n_tests - 1)), procedure)[0])
+
+
 def null_share(pvalues: Array, level: float = 0.5) -> float:
     """Storey's estimate of the share of true null hypotheses, at most one.
 

@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 
 from sobolev._typing import AnyArray, Array, Index
-from sobolev.inference.tables import PIECEWISE_NODES, _CriticEvaluator
+from sobolev.inference.tables import _CriticEvaluator
 
 # Rows times copies evaluated at once.
 CHUNK_ROWS = 2**15
+PRECISION = np.float32
+# Values of a column between which the statistic is interpolated linearly.
+N_NODES = 14
+# Responses that stand for the law of y in the risk of a critic of (x, y).
+MAX_REFERENCE = 8
 
 
 class NeuralEvaluator(_CriticEvaluator):
@@ -18,8 +23,8 @@ class NeuralEvaluator(_CriticEvaluator):
 
     def __init__(self, estimator: Any, X: Array, y: Any, statistic: str) -> None:
         super().__init__(estimator, X, y, statistic)
-        self.networks = [ensemble.network for ensemble in estimator._ensembles]
-        self.reference = estimator.reference_
+        self.networks = [_single(ensemble.network) for ensemble in estimator._ensembles]
+        self.reference = estimator.reference_[:MAX_REFERENCE]
         self.exact = not any(network.pairs for network in self.networks)
         self.first = [_first_layer(network, self.z) for network in self.networks]
 
@@ -27,35 +32,42 @@ class NeuralEvaluator(_CriticEvaluator):
         """Quantiles of the column, where the data are, and both ends."""
         j = self.position[column]
         own = self.z[:, j] * self.standardizer.scale[column] + self.standardizer.center[column]
-        inner = np.quantile(own, np.linspace(0, 1, PIECEWISE_NODES))
+        inner = np.quantile(own, np.linspace(0, 1, N_NODES))
         return np.unique(np.concatenate([[low, high], inner])), "piecewise"
 
     def at(self, columns: Index, values: Array) -> Array:
         """See :class:`~sobolev.inference.tables.Evaluator`."""
         found, scaled = self._standard(columns, values)
-        n, Q = self.z.shape[0], values.shape[0]
-        step = max(1, CHUNK_ROWS // Q)
-        parts = [
-            self._rows(slice(start, start + step), found, scaled) for start in range(0, n, step)
-        ]
-        return np.concatenate(parts)
+        return self._in_chunks(found, np.broadcast_to(scaled, (self.z.shape[0], *scaled.shape)))
+
+    def each(self, columns: Index, nodes: Array) -> Array:
+        """See :class:`~sobolev.inference.tables.Evaluator`."""
+        found, scaled = self._standard(columns, nodes.reshape(-1, columns.size))
+        return self._in_chunks(found, scaled.reshape(*nodes.shape[:2], found.size))
+
+    def _in_chunks(self, columns: Index, values: Array) -> Array:
+        """The statistic at values (n, Q, c) of the columns in standard units."""
+        step = max(1, CHUNK_ROWS // values.shape[1])
+        starts = range(0, values.shape[0], step)
+        slices = [slice(start, start + step) for start in starts]
+        return np.concatenate([self._rows(rows, columns, values[rows]) for rows in slices])
 
     def _rows(self, rows: slice, columns: Index, values: Array) -> Array:
         psi = self.psi[rows]
-        if self.exact:
-            members = [
-                h
-                for network, first in zip(self.networks, self.first, strict=True)
-                for h in self._moved(network, first, rows, columns, values, None)
-            ]
-            h = np.mean(members, axis=0)  # (k, n Q)
-            h = h.reshape(h.shape[0], psi.shape[0], values.shape[0]).transpose(1, 2, 0)
-            return self._of_h(h, psi)
-        return self._paired(rows, columns, values)
+        if not self.exact:
+            return self._paired(rows, columns, values)
+        members = [
+            h
+            for network, first in zip(self.networks, self.first, strict=True)
+            for h in self._moved(network, first, rows, columns, values, None)
+        ]
+        h = np.mean(members, axis=0)  # (k, n Q)
+        h = h.reshape(h.shape[0], psi.shape[0], values.shape[1]).transpose(1, 2, 0)
+        return self._of_h(h, psi)
 
     def _paired(self, rows: slice, columns: Index, values: Array) -> Array:
         """Critics of (x, y): the own response and, for the risk, those that stand for its law."""
-        psi, Q = self.psi[rows], values.shape[0]
+        psi, Q = self.psi[rows], values.shape[1]
         n = psi.shape[0]
         drawn = self.reference if self.statistic == "risk" else self.reference[:0]
         copies = [psi, *(np.broadcast_to(r, psi.shape) for r in drawn)]
@@ -83,18 +95,23 @@ class NeuralEvaluator(_CriticEvaluator):
         values: Array,
         y: Array | None,
     ) -> AnyArray:
-        """Values (E, C, n Q) with the columns replaced by each of the values."""
+        """Values (E, C, n Q) with the columns replaced by values (n, Q, c)."""
         weights = network.first_weights[:, columns]  # (E, c, H)
-        shift = values[None, :] - self.z[rows][:, None, columns]  # (n, Q, c)
+        shift = (values - self.z[rows][:, None, columns]).astype(PRECISION)
         E, H = weights.shape[0], weights.shape[2]
         change = np.einsum("nqc,ech->enqh", shift, weights)
         pre = (first[:, rows, None] + change).reshape(E, 1, -1, H)
         own = None
         if network.pairs and y is not None:
-            own = np.broadcast_to(y, (E, *y.shape))
+            own = np.broadcast_to(y.astype(PRECISION), (E, *y.shape))
         return np.asarray(network.values_from(pre, own))
 
 
 def _first_layer(network: Any, z: Array) -> AnyArray:
     """x times the first layer, (E, n, H)."""
-    return np.asarray(np.matmul(z, network.first_weights))
+    return np.asarray(np.matmul(z.astype(PRECISION), network.first_weights))
+
+
+def _single(network: Any) -> Any:
+    """The same network in single precision: half the time, and errors far below the statistic's."""
+    return network.replace([np.asarray(p, dtype=PRECISION) for p in network.parameters])

@@ -23,6 +23,8 @@ from sobolev.inference.null_distribution import NullTable
 MAX_EXACT = 24
 # Nodes of the interpolation for piecewise-linear critics and for predictors of any kind.
 PIECEWISE_NODES = 24
+# Joint nodes that all rows share, up to which a group is evaluated at each of them for all rows.
+MAX_PATTERNS = 64
 MAX_CHEBYSHEV = 256
 STATISTICS = ("risk", "witness")
 
@@ -34,6 +36,12 @@ class Evaluator(Protocol):
         """The statistic of every row with the columns replaced by each of the values.
 
         ``values`` is (Q, len(columns)); the result is (n, Q).
+        """
+
+    def each(self, columns: Index, nodes: Array) -> Array:
+        """The statistic of every row with the columns replaced by its own nodes.
+
+        ``nodes`` is (n, B, len(columns)); the result is (n, B).
         """
 
     def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:
@@ -52,8 +60,9 @@ def null_table(evaluator: Any, column: int, x: Array, nodes: Array, weights: Arr
     nodes, weights : array of shape (n, B)
         The conditional law of each row.
     """
-    distinct = np.unique(nodes)
-    if distinct.size <= MAX_EXACT:
+    few = np.unique(nodes[0]).size <= MAX_EXACT
+    distinct = np.unique(nodes) if few else np.array([nodes.min(), nodes.max()])
+    if few and distinct.size <= MAX_EXACT:
         distinct = np.union1d(distinct, x) if np.unique(x).size <= MAX_EXACT else distinct
         table = evaluator.at(np.array([column]), distinct[:, None])
         values = np.take_along_axis(table, np.searchsorted(distinct, nodes), axis=1)
@@ -68,28 +77,54 @@ def null_table(evaluator: Any, column: int, x: Array, nodes: Array, weights: Arr
     return NullTable(both[:, :-1], weights, both[:, -1])
 
 
+def joint_table(
+    evaluator: Any, columns: Index, x: Array, nodes: Array, weights: Array
+) -> NullTable:
+    """The table of several columns that are replaced together.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+    columns : array of int
+    x : array of shape (n, len(columns))
+        The observed values.
+    nodes : array of shape (n, B, len(columns))
+        Joint nodes of each row.
+    weights : array of shape (n, B)
+    """
+    patterns = nodes[0]
+    if patterns.shape[0] <= MAX_PATTERNS and (nodes == patterns).all():
+        same = (x[:, None] == patterns).all(axis=2)
+        if same.any(axis=1).all():
+            values = evaluator.at(columns, patterns)
+            return NullTable(values, weights, values[np.arange(x.shape[0]), same.argmax(axis=1)])
+    # The observed values go with the nodes, so that rounding is the same for both.
+    both = evaluator.each(columns, np.concatenate([nodes, x[:, None]], axis=1))
+    return NullTable(both[:, :-1], weights, both[:, -1])
+
+
 def chebyshev_nodes(low: float, high: float, n: int) -> Array:
     """Chebyshev nodes of the second kind, ends included."""
     return 0.5 * (low + high) - 0.5 * (high - low) * np.cos(np.pi * np.arange(n) / (n - 1))
 
 
 def _chebyshev(knots: Array, table: Array, asked: Array) -> Array:
-    """Barycentric interpolation of each row's values (n, Q) at its own points (n, B)."""
-    signs = np.where(np.arange(knots.size) % 2, -1.0, 1.0)
-    signs[[0, -1]] *= 0.5
-    found = np.empty_like(asked)
-    step = max(1, 2**21 // (asked.shape[1] * knots.size))
-    for start in range(0, asked.shape[0], step):
-        rows = slice(start, start + step)
-        gap = asked[rows, :, None] - knots
-        hit = gap == 0.0
-        gap[hit] = 1.0
-        basis = signs / gap
-        exact = hit.any(axis=2)
-        if exact.any():
-            basis[exact] = hit[exact]
-        upper = np.matmul(basis, table[rows, :, None])[..., 0]
-        found[rows] = upper / basis.sum(axis=2)
+    """The polynomial through each row's values (n, Q) at its own points (n, B), by Clenshaw."""
+    last = knots.size - 1
+    angles = np.pi / last * np.outer(np.arange(last + 1), np.arange(last + 1))
+    to_coefficients = np.cos(angles) * np.where(np.arange(last + 1) % 2, -2.0, 2.0) / last
+    to_coefficients[[0, -1]] *= 0.5
+    to_coefficients[:, [0, -1]] *= 0.5
+    coefficients = table @ to_coefficients
+    x = (2 * asked - knots[0] - knots[-1]) / (knots[-1] - knots[0])
+    twice = 2 * x
+    ahead, behind = np.zeros_like(x), np.zeros_like(x)
+    for j in range(last, 0, -1):
+        behind *= -1.0
+        behind += twice * ahead
+        behind += coefficients[:, [j]]
+        ahead, behind = behind, ahead
+    found: Array = x * ahead - behind + coefficients[:, [0]]
     return found
 
 
@@ -222,6 +257,12 @@ class ConvexEvaluator(_CriticEvaluator):
     def _generic(self, columns: Index, values: Array) -> Array:
         return np.stack([self.critic(_replaced(self.z, columns, v)) for v in values], axis=1)
 
+    def each(self, columns: Index, nodes: Array) -> Array:
+        """See :class:`Evaluator`."""
+        found, scaled = self._standard(columns, nodes.reshape(-1, columns.size))
+        per_node = scaled.reshape(*nodes.shape[:2], found.size).transpose(1, 0, 2)
+        return self._of_h(self._generic(found, per_node), self.psi)
+
 
 class PredictorEvaluator:
     """Any regressor (minus the squared error) or classifier (log-likelihood)."""
@@ -235,7 +276,14 @@ class PredictorEvaluator:
                 raise TypeError(
                     f"{type(estimator).__name__} has no predict_proba, which the test needs."
                 )
-            self.codes = np.searchsorted(estimator.classes_, np.asarray(y).ravel())
+            labels = np.asarray(y).ravel()
+            unseen = np.setdiff1d(labels, estimator.classes_)
+            if unseen.size:
+                raise ValueError(
+                    f"label {unseen[0]!r} is among the held-out rows, but no row that "
+                    f"{type(estimator).__name__} was fitted to has it."
+                )
+            self.codes = np.searchsorted(estimator.classes_, labels)
         elif not hasattr(estimator, "predict"):
             raise TypeError(
                 f"{type(estimator).__name__} cannot be tested: it has neither a critic nor predict."
@@ -249,6 +297,14 @@ class PredictorEvaluator:
 
     def at(self, columns: Index, values: Array) -> Array:
         """See :class:`Evaluator`."""
+        return self._copies(columns, values)
+
+    def each(self, columns: Index, nodes: Array) -> Array:
+        """See :class:`Evaluator`."""
+        return self._copies(columns, nodes.transpose(1, 0, 2))
+
+    def _copies(self, columns: Index, values: Array) -> Array:
+        """The statistic of one copy of the rows for each entry of the values."""
         n, Q = self.X.shape[0], values.shape[0]
         stacked = np.concatenate([_replaced(self.X, columns, v) for v in values])
         rows: Any = stacked

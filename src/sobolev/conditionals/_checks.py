@@ -1,0 +1,256 @@
+"""Transforms of values in their laws, and tests of them against the other columns."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import kstwo, norm, rankdata, t
+from sklearn.base import clone
+
+from sobolev._random import RandomState, check_generator
+from sobolev._standardize import Standardizer
+from sobolev._typing import Array, Index, Mask
+from sobolev.conditionals.base import Conditional, fold_numbers
+from sobolev.conditionals.mixed import MAX_CATEGORIES
+
+# Of column j: rows with nodes and weights of their laws.
+Laws = Callable[[int], list[tuple[Index, Array, Array]]]
+
+# Means and widths of the laws are compared with the transforms only if they vary by this much of a
+# width: below it they mirror the row that was left out.
+VARIES = 0.1
+# Of objects that do not know their rows.
+N_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the laws of m columns say of n rows, arrays of shape (n, m), and ``off_values``."""
+
+    columns: Index
+    pit: Array
+    drawn: Array
+    means: Array
+    widths: Array
+    off_values: Mask
+
+    @classmethod
+    def of(cls, laws: Laws, X: Array, columns: Index, random_state: RandomState) -> Seen:
+        """Ask for the law of one column after the other."""
+        generators = check_generator(random_state).spawn(X.shape[1])
+        pit, drawn, means, widths = np.empty((4, X.shape[0], columns.size))
+        off_values = np.zeros(columns.size, dtype=bool)
+        for i, j in enumerate(columns):
+            x, at_atom = X[:, j], np.empty(X.shape[0], dtype=bool)
+            slack = 1e-9 * x.std() + 8 * np.finfo(float).eps * np.abs(x)
+            level = generators[j].random((2, x.size))
+            for rows, nodes, weights in laws(int(j)):
+                nodes, weights = _sorted(nodes, weights)
+                pit[rows, i], at_atom[rows] = transform(
+                    nodes, weights, x[rows], level[0, rows], slack[rows]
+                )
+                drawn[rows, i] = draw(nodes, weights, level[1, rows])
+                means[rows, i], widths[rows, i] = moments(nodes, weights)
+            off_values[i] = at_atom.mean() < 0.5 and np.unique(x).size <= MAX_CATEGORIES
+        return cls(columns, pit, drawn, means, widths, off_values)
+
+
+def unseen_laws(conditional: Any, table: Any, refit: bool | None) -> Laws:
+    """A function of j that gives rows and their laws, of models that have not seen the rows."""
+    n = table.shape[0]
+    if refit is None:
+        refit = hasattr(conditional, "fit") and not isinstance(conditional, Conditional)
+    if not refit:
+        return lambda j: [(np.arange(n), *conditional.grid(table, j))]
+    folds = fold_numbers(n, N_FOLDS, 0)
+    take = table.iloc.__getitem__ if hasattr(table, "iloc") else table.__getitem__
+    fresh = clone if hasattr(conditional, "get_params") else copy.deepcopy
+    parts = [np.flatnonzero(folds == k) for k in range(N_FOLDS)]
+    models = [fresh(conditional).fit(take(folds != k)) for k in range(N_FOLDS)]
+    return lambda j: [
+        (part, *model.grid(take(part), j)) for part, model in zip(parts, models, strict=True)
+    ]
+
+
+def _sorted(nodes: Any, weights: Any) -> tuple[Array, Array]:
+    nodes, weights = np.asarray(nodes, dtype=float), np.asarray(weights, dtype=float)
+    if nodes.shape != weights.shape or nodes.ndim != 2:
+        raise ValueError("grid(X, j) must give nodes and weights of the same shape (n, B).")
+    if not np.isfinite(nodes).all() or (weights < 0).any():
+        raise ValueError("grid(X, j) must give finite nodes and weights of at least 0.")
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    if (np.diff(nodes, axis=1) >= 0).all():
+        return nodes, weights
+    order = np.argsort(nodes, axis=1, kind="stable")
+    return np.take_along_axis(nodes, order, axis=1), np.take_along_axis(weights, order, axis=1)
+
+
+def transform(
+    nodes: Array, weights: Array, x: Array, level: Array, slack: Any = 0.0
+) -> tuple[Array, Mask]:
+    """The probability integral transform of x in discrete laws, made continuous.
+
+    A value at an atom is spread over its mass. Between atoms, which then stand for slices of a
+    continuous law, the transform is a line between the middles of their masses; beyond the last
+    one it is drawn from what is left.
+
+    Parameters
+    ----------
+    nodes, weights : array of shape (n, B)
+        The laws, nodes in order.
+    x : array of shape (n,)
+        The observed values.
+    level : array of shape (n,)
+        Uniform numbers.
+    slack : float or array of shape (n,)
+        A value this near to an atom is at it.
+
+    Returns
+    -------
+    u : array of shape (n,)
+    at_atom : array of bool, shape (n,)
+    """
+    B = nodes.shape[1]
+    first = np.sum(nodes < (x - slack)[:, None], axis=1)
+    last = np.sum(nodes <= (x + slack)[:, None], axis=1)
+    at_atom = last > first
+    bounds = np.concatenate([np.zeros((x.size, 1)), np.cumsum(weights, axis=1)], axis=1)
+    low, high = _take(bounds, first), _take(bounds, last)
+    middle = bounds[:, 1:] - 0.5 * weights
+    left, right = np.maximum(first - 1, 0), np.minimum(first, B - 1)
+    inside = (first > 0) & (first < B)
+    step = np.where(inside, _take(nodes, right) - _take(nodes, left), 1.0)
+    share = np.where(inside, (x - _take(nodes, left)) / step, level)
+    from_, to = _take(middle, left), _take(middle, right)
+    from_, to = np.where(first == 0, 0.0, from_), np.where(first == B, 1.0, to)
+    u = np.where(at_atom, low + level * (high - low), from_ + share * (to - from_))
+    return np.clip(u, 1e-12, 1 - 1e-12), at_atom
+
+
+@dataclass(frozen=True)
+class Others:
+    """The columns of X as what a law may depend on.
+
+    Attributes
+    ----------
+    scores : array of shape (n, 2 d)
+        Normal scores of the columns and their sizes, each of mean zero and norm one.
+    size : array of shape (n,)
+        Sum over columns of the absolute normal score.
+    absolute : array of shape (n, d)
+        Absolute normal scores.
+    units : array of shape (n, d)
+        The columns in standard units.
+    varying : array of bool, shape (d,)
+    """
+
+    scores: Array
+    size: Array
+    absolute: Array
+    units: Array
+    varying: Mask
+
+    @classmethod
+    def of(cls, X: Array) -> Others:
+        """From the rows of X."""
+        standard = Standardizer.fit(X, np.full(X.shape[0], 1 / X.shape[0]))
+        units = (X - standard.center) / standard.scale * standard.varying
+        scores = _rank_scores(X) * standard.varying
+        absolute = np.abs(scores)
+        both = np.hstack([_unit(scores), _unit(absolute)])
+        return cls(both, absolute.sum(axis=1), absolute, units, standard.varying)
+
+    def candidates(self, columns: Index, means: Array, widths: Array) -> Array:
+        """Functions of the other columns, (3, n, m): how far out the row is, mean and width.
+
+        Of mean zero and norm one; zero where means or widths hardly vary.
+        """
+        typical = widths.mean(axis=0)
+        means = np.where(means.std(axis=0) >= VARIES * typical, means, 0.0)
+        widths = np.where(widths.std(axis=0) >= VARIES * typical, widths, 0.0)
+        out = self.size[:, None] - self.absolute[:, columns]
+        return np.stack([_unit(_rank_scores(values)) for values in (out, means, widths)])
+
+    def dependence(self, values: Array, more: Array, columns: Index) -> tuple[Array, Array]:
+        """The correlation of each column of values that is farthest from zero, and its p-value.
+
+        With the other columns, their sizes and ``more``; Bonferroni over all of them.
+        """
+        n, d = self.units.shape
+        values = _unit(values)
+        found = self.scores.T @ values
+        position = np.arange(columns.size)
+        found[columns, position] = found[columns + d, position] = 0.0
+        found = np.vstack([found, np.einsum("ni,cni->ci", values, more)])
+        strongest = np.take_along_axis(found, np.abs(found).argmax(axis=0)[None], axis=0)[0]
+        tested = np.maximum(np.count_nonzero(found, axis=0), 1)
+        strength = np.abs(strongest) * np.sqrt((n - 2) / np.maximum(1 - strongest**2, 1e-12))
+        return strongest, np.minimum(2 * t.sf(strength, n - 2) * tested, 1.0)
+
+    def gaps(self, X: Array, drawn: Array, columns: Index) -> tuple[Array, Array, Array, Array]:
+        """Correlations of draws less those of columns: the clearest, in standard errors, p-value.
+
+        In units that do not change if draw and column are swapped; errors are those of random
+        signs.
+        """
+        n, d = self.units.shape
+        x = X[:, columns]
+        scale = np.vstack([x, drawn]).std(axis=0)
+        difference = (drawn - x) / np.where(scale > 0, scale, 1.0)
+        gap = self.units.T @ difference / n
+        error = np.sqrt((self.units**2).T @ difference**2) / n
+        use = (np.arange(d)[:, None] != columns) & self.varying[:, None] & (error > 0)
+        standard = np.where(use, gap / np.where(use, error, 1.0), 0.0)
+        worst = np.abs(standard).argmax(axis=0)[None]
+        largest = np.abs(np.take_along_axis(standard, worst, axis=0)[0])
+        count = np.maximum(use.sum(axis=0), 1)
+        rms = np.sqrt(np.sum(standard**2, axis=0) / count)
+        pvalue = np.minimum(2 * norm.sf(largest) * count, 1.0)
+        return np.take_along_axis(gap, worst, axis=0)[0], largest, rms, pvalue
+
+
+def draw(nodes: Array, weights: Array, level: Array) -> Array:
+    """The node of each law at a level in (0, 1)."""
+    position = np.sum(np.cumsum(weights, axis=1) <= level[:, None], axis=1)
+    return _take(nodes, np.minimum(position, nodes.shape[1] - 1))
+
+
+def moments(nodes: Array, weights: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of each law."""
+    mean = np.sum(weights * nodes, axis=1)
+    return mean, np.sqrt(np.sum(weights * (nodes - mean[:, None]) ** 2, axis=1))
+
+
+def uniform_test(pit: Array) -> tuple[Array, Array]:
+    """The distance of Kolmogorov and Smirnov from uniform, and its p-value."""
+    n = pit.shape[0]
+    u = np.sort(pit, axis=0)
+    steps = np.arange(n + 1)[:, None] / n
+    distance = np.maximum(np.max(steps[1:] - u, axis=0), np.max(u - steps[:-1], axis=0))
+    return distance, np.asarray(kstwo.sf(distance, n))
+
+
+def normal_scores(u: Array) -> Array:
+    """Standard normal if u is uniform."""
+    return np.asarray(ndtri(np.clip(u, 1e-12, 1 - 1e-12)))
+
+
+def _rank_scores(values: Array) -> Array:
+    """Normal scores of the ranks in each column; ties share a rank."""
+    return np.asarray(ndtri((rankdata(values, axis=0) - 0.5) / values.shape[0]))
+
+
+def _unit(values: Array) -> Array:
+    """Columns of mean zero and norm one; zero for constant ones."""
+    centred = values - values.mean(axis=0)
+    size = np.sqrt(np.sum(centred**2, axis=0))
+    return centred / np.where(size > 1e-9, size, np.inf)
+
+
+def _take(values: Array, position: Index) -> Array:
+    return np.take_along_axis(values, position[:, None], axis=1)[:, 0]

@@ -1,0 +1,250 @@
+r"""The tail of a sum of independent discrete variables.
+
+The sum of one draw from each row of a table has the cumulant generating function
+:math:`K(t) = \sum_i \log \sum_b w_{ib} e^{t r_{ib}}`. The chance that it reaches s follows from K
+by the formula of Barndorff-Nielsen: with :math:`K'(t) = s`,
+:math:`z = \operatorname{sign}(t)\sqrt{2 (t s - K(t))}` and :math:`u = t \sqrt{K''(t)}`,
+
+.. math::
+
+    P(S \ge s) \approx 1 - \Phi\Big(z + \frac{1}{z} \log \frac{u}{z}\Big) .
+
+Two cases need more. Rows that carry much of the variance leave the sum far from normal: they are
+convolved exactly and the formula serves the others. On a lattice of step h the formula is taken at
+s - h/2 with :math:`(2 / h) \sinh(h t / 2)` in the place of t in u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+from scipy.special import log_ndtr
+
+from sobolev._typing import Array, Index
+
+# Below this distance from the mean, in standard deviations, the formula is interpolated.
+NEAR_MEAN = 0.05
+MAX_STEPS = 200
+TOLERANCE = 1e-9
+# The smallest p-value: what a double can hold with room for products.
+SMALLEST_LOG = -700.0
+# A row with more than this share of the variance of itself and all smaller ones is convolved.
+HEAVY_SHARE = 0.25
+# Atoms that a convolution keeps, and points of the tail of the other rows.
+MAX_ATOMS = 1024
+CURVE_POINTS = 96
+# Tables with at most this many nodes are looked at for a lattice, of at most this many steps.
+LATTICE_NODES = 24
+LATTICE_STEPS = 32
+
+
+def saddlepoint_pvalue(values: Array, weights: Array, observed: float) -> float:
+    """The chance that the sum of one draw from each row reaches ``observed``.
+
+    Parameters
+    ----------
+    values, weights : array of shape (n, B)
+        Rows of values with probabilities.
+    observed : float
+        The observed sum.
+
+    Returns
+    -------
+    float
+        In (0, 1], never zero; decreasing in ``observed``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.inference.saddlepoint import saddlepoint_pvalue
+    >>> values, weights = np.tile([0.0, 1.0], (100, 1)), np.full((100, 2), 0.5)
+    >>> round(saddlepoint_pvalue(values, weights, 60), 4)
+    0.0284
+    """
+    values = np.asarray(values, dtype=float)  # a network's come in single precision
+    centre = np.einsum("ib,ib->i", weights, values)[:, None]
+    centred = values - centre
+    spread = np.sqrt(np.einsum("ib,ib,ib->", weights, centred, centred))
+    size = np.abs(values).max(initial=0.0)
+    if spread <= 1e-12 * size * np.sqrt(values.shape[0]) or spread == 0.0:
+        total = float(centre.sum())
+        reached = observed <= total + 1e-9 * max(size, 1e-300)
+        return 1.0 if reached else float(np.exp(SMALLEST_LOG))
+    centred /= spread
+    x = (observed - float(centre.sum())) / float(spread)
+    heavy = _heavy_rows(centred, weights)
+    light = np.setdiff1d(np.arange(values.shape[0]), heavy)
+    whole = _Ends(centred, weights)
+    if x <= whole.smallest + 1e-9 * max(1.0, abs(whole.smallest)):
+        return 1.0
+    floor = float(np.exp(max(whole.log_at_largest, SMALLEST_LOG)))
+    if x >= whole.largest - 1e-9 * max(1.0, abs(whole.largest)):
+        return floor
+    if not heavy.size:
+        found = float(np.exp(log_ndtr(-_Law(centred, weights).score(x))))
+    else:
+        atoms, masses = _convolved(centred[heavy], weights[heavy])
+        tail = _tail(centred[light], weights[light], x - atoms)
+        found = float(masses @ tail)
+    return min(1.0, max(found, floor))
+
+
+def _heavy_rows(values: Array, weights: Array) -> Index:
+    """Rows with a large share of the variance that rows after them in size leave."""
+    variance = np.einsum("ib,ib,ib->i", weights, values, values)
+    order = np.argsort(-variance)
+    left = np.cumsum(variance[order][::-1])[::-1]
+    light = np.flatnonzero(variance[order] <= HEAVY_SHARE * left)
+    return np.asarray(order[: light[0] if light.size else order.size], dtype=np.intp)
+
+
+class _Ends:
+    """The largest and smallest sum, and the chance of the largest."""
+
+    def __init__(self, values: Array, weights: Array) -> None:
+        possible = weights > 0
+        everywhere = True if possible.all() else possible
+        top = values.max(axis=1, where=everywhere, initial=-np.inf)
+        at_top = np.sum(weights, axis=1, where=values >= top[:, None] - 1e-12)
+        self.largest = float(top.sum())
+        self.smallest = float(values.min(axis=1, where=everywhere, initial=np.inf).sum())
+        self.log_at_largest = float(np.log(np.minimum(at_top, 1.0)).sum())
+
+
+def _convolved(values: Array, weights: Array) -> tuple[Array, Array]:
+    """Atoms and masses of the sum of the rows; close atoms are merged at their mean."""
+    atoms: Array = np.zeros(1)
+    masses: Array = np.ones(1)
+    for v, w in zip(values, weights, strict=True):
+        atoms = np.add.outer(atoms, v[w > 0]).ravel()
+        masses = np.multiply.outer(masses, w[w > 0]).ravel()
+        if atoms.size > MAX_ATOMS:
+            low, high = atoms.min(), atoms.max()
+            bins = ((atoms - low) * ((MAX_ATOMS - 1) / max(high - low, 1e-300))).astype(np.intp)
+            mass: Array = np.bincount(bins, masses).astype(float)
+            moment: Array = np.bincount(bins, masses * atoms).astype(float)
+            atoms, masses = moment[mass > 0] / mass[mass > 0], mass[mass > 0]
+    return atoms, masses
+
+
+def _tail(values: Array, weights: Array, x: Array) -> Array:
+    """P(S >= x) of the light rows at many points, through one curve of scores."""
+    spread = float(np.sqrt(np.sum(weights * values**2)))
+    if spread <= 1e-9:  # of a whole with variance one: nothing left to add
+        return np.asarray(x <= 1e-9, dtype=float)
+    law = _Law(values / spread, weights)
+    x = x / spread
+    tail = np.exp(log_ndtr(-law.curve()(x)))
+    return np.where(x <= law.ends.smallest, 1.0, np.where(x > law.ends.largest, 0.0, tail))
+
+
+class _Law:
+    """A sum of independent discrete variables, of mean zero and variance one."""
+
+    def __init__(self, values: Array, weights: Array) -> None:
+        variance = np.einsum("ib,ib,ib->i", weights, values, values)
+        varying = variance > 0
+        if not varying.all():
+            values, weights = values[varying], weights[varying]
+        self.values, self.weights = values, weights
+        with np.errstate(divide="ignore"):
+            self.log_weights = np.log(self.weights)
+        self.ends = _Ends(self.values, self.weights)
+        self.step = _lattice_step(self.values, self.weights)
+
+    def score(self, x: float) -> float:
+        """The normal score whose upper tail is P(S >= x)."""
+        x = self._inside(x - self.step / 2)
+        low, high = self._inside(-NEAR_MEAN), self._inside(NEAR_MEAN)
+        if low < x < high:
+            share = (x - low) / (high - low)
+            below, above = self._score_at(self._solve(low)), self._score_at(self._solve(high))
+            return below + share * (above - below)
+        return self._score_at(self._solve(x))
+
+    def curve(self) -> Callable[[Array], Array]:
+        """The normal scores of all points: one evaluation of K for each of some t.
+
+        The points do not depend on what is asked for, so that the curve is the same function, and
+        increasing, for every observed sum.
+        """
+        low, high = (self._solve(self._inside(x)) for x in (self.ends.smallest, self.ends.largest))
+        t = np.sinh(np.linspace(np.arcsinh(low), np.arcsinh(high), CURVE_POINTS))
+        x = np.array([self._cumulants(float(value))[1] for value in t])
+        far = (np.abs(x) > min(NEAR_MEAN, 0.5 * np.abs(x).max())) & (np.abs(t) > 0)
+        scores = np.maximum.accumulate([self._score_at(float(value)) for value in t[far]])
+        x = x[far]
+        kept = np.concatenate([[True], np.diff(x) > 0])
+        curve = PchipInterpolator(x[kept], scores[kept])
+        first, last = x[kept][[0, -1]]
+        return lambda at: np.asarray(curve(np.clip(at - self.step / 2, first, last)))
+
+    def _inside(self, x: float) -> float:
+        """A point that the mean of a tilted law can reach."""
+        return float(np.clip(x, (1 - 1e-6) * self.ends.smallest, (1 - 1e-6) * self.ends.largest))
+
+    def _score_at(self, t: float) -> float:
+        """z + log(u / z) / z at K'(t)."""
+        K, x, curvature = self._cumulants(t)
+        z = np.sign(t) * np.sqrt(max(2 * (t * x - K), 1e-300))
+        slope = t if self.step == 0 else 2 / self.step * np.sinh(min(self.step * t / 2, 300.0))
+        u = slope * np.sqrt(max(curvature, 1e-300))
+        return float(z + np.log(max(u / z, 1e-300)) / z)
+
+    def _cumulants(self, t: float) -> tuple[float, float, float]:
+        exponent = self.log_weights + t * self.values
+        top = exponent.max(axis=1, keepdims=True)
+        e = np.exp(exponent - top)
+        total = e.sum(axis=1)
+        mean = np.einsum("ib,ib->i", e, self.values) / total
+        square = np.einsum("ib,ib,ib->i", e, self.values, self.values) / total
+        K = float(np.sum(top[:, 0] + np.log(total)))
+        return K, float(mean.sum()), float(np.sum(np.maximum(square - mean**2, 0.0)))
+
+    def _solve(self, x: float) -> float:
+        """The t with K'(t) = x, by Newton steps kept inside a bracket."""
+        low, high = (0.0, np.inf) if x > 0 else (-np.inf, 0.0)
+        t = x
+        for _ in range(MAX_STEPS):
+            _, slope, curvature = self._cumulants(t)
+            gap = slope - x
+            if abs(gap) <= TOLERANCE * max(1.0, abs(x)):
+                break
+            low, high = (t, high) if gap < 0 else (low, t)
+            step = t - gap / curvature if curvature > 0 else np.nan
+            if not low < step < high:
+                step = 0.5 * (low + high) if np.isfinite(low + high) else 2 * t
+            elif abs(step) > 3 * abs(t):  # the tail is curved: no long jumps
+                step = 3 * t
+            if step == t:
+                break
+            t = step
+        return t
+
+
+def _lattice_step(values: Array, weights: Array) -> float:
+    """The step of a lattice that all sums lie on; zero if there is none."""
+    if not values.size or values.shape[1] > LATTICE_NODES:
+        return 0.0
+    possible = weights > 0
+    lowest = np.where(possible, values, np.inf).min(axis=1, keepdims=True)
+    above = (values - lowest)[possible]
+    above = np.unique(np.round(above[above > 1e-9], 10))
+    if not above.size:
+        return 0.0
+    step = float(above[0])
+    for value in above[1:]:
+        step = _common_divisor(float(value), step, tolerance=1e-6 * float(above[0]))
+        if above[-1] / step > LATTICE_STEPS:
+            return 0.0
+    return step
+
+
+def _common_divisor(a: float, b: float, tolerance: float) -> float:
+    """The greatest common divisor of two positive numbers up to rounding."""
+    while b > tolerance:
+        left = a % b
+        a, b = b, (0.0 if b - left <= tolerance else left)
+    return a
