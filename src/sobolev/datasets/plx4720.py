@@ -1,0 +1,107 @@
+"""Response of cancer cell lines to the drug PLX4720, with features of their genomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from sobolev._parameters import check_fraction, check_option
+from sobolev._typing import Array
+from sobolev.datasets._remote import RemoteFile, fetch
+
+RESPONSES = ("Amax", "ActArea", "IC50")
+_FILE = RemoteFile("plx4720/plx4720_ccle_response_gdsc_features.npz")
+_DESCR = (
+    "Response ({response}) of {n} cancer cell lines to PLX4720 in CCLE, with {d} features of "
+    "their genomes from GDSC whose absolute correlation with the response is at least "
+    "{least:g}. A substitute for the matrix of the paper (479 cell lines, 7251 CCLE features), "
+    "which is no longer distributed: results on it are not those of the paper. The drug "
+    "targets BRAF, so its mutation (BRAF_mut) should be found."
+)
+
+
+def load_plx4720(
+    data_home: str | Path | None = None,
+    response: str = "Amax",
+    min_correlation: float = 0.1,
+    *,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+) -> Any:
+    """Load the response of cell lines to PLX4720: a substitute for the matrix of the paper.
+
+    Features of GDSC (gene expression, mutations, copy numbers, tissue) joined to the response in
+    CCLE. There is no address to download it from: the file must be in a folder of yours.
+
+    Parameters
+    ----------
+    data_home : str, Path or None, default=None
+        A folder with ``plx4720/plx4720_ccle_response_gdsc_features.npz``; None is that of the
+        environment variable ``SOBOLEV_DATA_HOME``.
+    response : {"Amax", "ActArea", "IC50"}, default="Amax"
+        The response. Cell lines without it are left out.
+    min_correlation : float, default=0.1
+        Features with a smaller absolute correlation with the response are left out, and always
+        constant ones. This screening, of the paper, looks at the response: tests on the same rows
+        are not exact after it. Zero keeps all that vary.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` alone.
+    as_frame : bool, default=False
+        Return the data as a DataFrame and the target as a Series, both by cell line.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With ``data`` (n, d), ``target`` (n,), ``feature_names``, ``correlations`` (of each column
+        with the target), ``cell_lines``, ``tissue`` and ``DESCR``.
+    (data, target) : tuple, if ``return_X_y`` is True
+
+    Examples
+    --------
+    >>> from sobolev.datasets.plx4720 import load_plx4720
+    >>> plx = load_plx4720(min_correlation=0.4)  # doctest: +SKIP
+    >>> "BRAF_mut" in plx.feature_names  # doctest: +SKIP
+    True
+    """
+    check_option("response", response, RESPONSES)
+    check_fraction("min_correlation", min_correlation, low=0.0, high=1.0, closed="left")
+    with np.load(fetch(_FILE, data_home), allow_pickle=False) as file:
+        X, y = file["X"].astype(float), file[response].astype(float)
+        names, lines, tissue = file["features"], file["cell_lines"], file["tissue"]
+    rows = np.isfinite(y)
+    X, y, lines, tissue = X[rows], y[rows], lines[rows], tissue[rows]
+    correlations = _correlations(X, y)
+    kept = np.abs(correlations) >= min_correlation  # False for constant columns, which are NaN
+    X, names = np.ascontiguousarray(X[:, kept]), names[kept].astype(object)
+    data: Any = X
+    target: Any = y
+    if as_frame:
+        import pandas as pd
+
+        data = pd.DataFrame(X, columns=names, index=lines)
+        target = pd.Series(y, index=lines, name=response)
+    if return_X_y:
+        return data, target
+    descr = _DESCR.format(response=response, n=y.size, d=names.size, least=min_correlation)
+    return Bunch(
+        data=data,
+        target=target,
+        feature_names=names,
+        correlations=correlations[kept],
+        cell_lines=lines,
+        tissue=tissue,
+        DESCR=descr,
+    )
+
+
+def _correlations(X: Array, y: Array) -> Array:
+    """Of each column with y; NaN for a constant column."""
+    varying = np.ptp(X, axis=0) > 0
+    Z = X[:, varying] - X[:, varying].mean(axis=0)
+    v = y - y.mean()
+    found = np.full(X.shape[1], np.nan)
+    found[varying] = v @ Z / (np.linalg.norm(Z, axis=0) * np.linalg.norm(v))
+    return found

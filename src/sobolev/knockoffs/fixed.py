@@ -1,0 +1,147 @@
+"""Fixed-X knockoffs: exact Gram identities, no model of X, at least 2p + 1 rows."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.linalg import qr, solve_triangular
+
+from sobolev._parameters import check_option
+from sobolev._typing import Array, Index
+from sobolev.exceptions import DataWarning
+from sobolev.knockoffs._blocks import feasible_factor
+from sobolev.knockoffs._linalg import square_root
+from sobolev.knockoffs.base import KnockoffSampler
+from sobolev.knockoffs.s_matrix import METHODS, solve_s
+
+# Singular values below this part of the largest, for columns of unit length, are dependence.
+RANK_TOL = 1e-7
+
+
+class FixedXKnockoffs(KnockoffSampler):
+    """Knockoffs for the linear model with fixed X and normal noise.
+
+    With Xc the centred columns, the knockoffs satisfy X̃c'X̃c = Xc'Xc and Xc'X̃c = Xc'Xc - diag(s)
+    exactly, whatever X is. A column that depends linearly on others can only be its own knockoff
+    (s = 0), with a warning.
+
+    Parameters
+    ----------
+    method : {"mvr", "sdp", "maxent", "equi"}, default="mvr"
+        See :func:`~sobolev.knockoffs.solve_s`.
+    center : bool, default=True
+        Centre the columns, as a model with an intercept needs; n >= 2p + 1 rows. False leaves them
+        as they are (already centred, or no intercept); n >= 2p.
+
+    Attributes
+    ----------
+    s_ : array of shape (p,)
+        In units of the Gram matrix.
+    location_ : array of shape (p,)
+        The column means, or zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.knockoffs import FixedXKnockoffs
+    >>> X = np.random.default_rng(0).standard_normal((50, 3))
+    >>> X -= X.mean(axis=0)
+    >>> sampler = FixedXKnockoffs().fit(X)
+    >>> K = sampler.sample(random_state=0)
+    >>> np.allclose(X.T @ K, X.T @ X - np.diag(sampler.s_))
+    True
+    """
+
+    def __init__(self, method: str = "mvr", center: bool = True) -> None:
+        self.method = method
+        self.center = center
+
+    def _fit(self, X: Array) -> None:
+        check_option("method", self.method, METHODS)
+        n, p = X.shape
+        needed = 2 * p + int(self.center)
+        if n < needed:
+            raise ValueError(
+                f"X has {n} rows and {p} columns that vary; fixed-X knockoffs need n >= "
+                f"{'2p + 1' if self.center else '2p'} = {needed} rows. Use GaussianKnockoffs or "
+                "CopulaKnockoffs, which take any n."
+            )
+        location = X.mean(axis=0) if self.center else np.zeros(p)
+        Xc = X - location
+        length = np.linalg.norm(Xc, axis=0)
+        self._unit = Xc / length
+        self._length, self._location = length, location
+        tied = dependent_columns(self._unit)
+        self._warn(tied)
+        self._free = np.setdiff1d(np.arange(p), tied)
+        # What the free columns leave after the dependent ones: only that limits their s.
+        rest = self._unit[:, self._free]
+        self._basis = self._column_space(tied)
+        residual = rest - self._basis @ (self._basis.T @ rest)
+        s = np.zeros(p)
+        if self._free.size:
+            q, r = qr(residual, mode="economic")
+            s_free = self._solve(r.T @ r)
+            # residual G^-1 diag(s) = q R^-T diag(s), and C'C = 2 diag(s) - diag(s) G^-1 diag(s).
+            half = solve_triangular(r, np.diag(s_free), trans="T")
+            self._mean = rest - q @ half
+            self._root = square_root(2 * np.diag(s_free) - half.T @ half).T
+            self._basis = np.hstack([self._basis, q])
+            s[self._free] = s_free
+        if self.center:
+            self._basis = np.hstack([self._basis, np.full((n, 1), n**-0.5)])
+        self.s_ = self._expanded(s * length**2)
+        self.location_ = self._all_locations(location)
+
+    def _solve(self, gram: Array) -> Array:
+        """s that fits the Gram matrix itself, also where the solver repaired it."""
+        s = solve_s(gram, self.method)
+        return feasible_factor(2 * gram, s) * s
+
+    def _column_space(self, columns: Index) -> Array:
+        """An orthonormal basis of the span of some columns."""
+        if columns.size == 0:
+            return np.zeros((self._unit.shape[0], 0))
+        U, d, _ = np.linalg.svd(self._unit[:, columns], full_matrices=False)
+        return np.asarray(U[:, d > RANK_TOL * d[0]])
+
+    def _warn(self, tied: Index) -> None:
+        if tied.size == 0:
+            return
+        positions = np.flatnonzero(self.varying_)[tied]
+        names = getattr(self, "feature_names_in_", None)
+        shown = ", ".join(str(j if names is None else names[j]) for j in positions[:5])
+        warnings.warn(
+            f"{tied.size} columns are collinear ({shown}{' …' if tied.size > 5 else ''}): their "
+            "fixed-X knockoffs equal them, so they cannot be discovered. Drop some of them.",
+            DataWarning,
+            stacklevel=5,
+        )
+
+    def _sample(self, rng: np.random.Generator) -> Array:
+        unit = self._unit.copy()
+        if self._free.size:
+            noise = rng.standard_normal((unit.shape[0], self._free.size))
+            for _ in range(2):  # twice is enough for orthogonality to rounding
+                noise -= self._basis @ (self._basis.T @ noise)
+            q, _ = qr(noise, mode="economic")
+            q -= self._basis @ (self._basis.T @ q)
+            unit[:, self._free] = self._mean + q @ self._root
+        return np.asarray(self._location + unit * self._length)
+
+
+def dependent_columns(unit: Array) -> Index:
+    """Columns of unit length that take part in a linear dependence.
+
+    Parameters
+    ----------
+    unit : array of shape (n, p)
+
+    Returns
+    -------
+    array of int
+    """
+    _, d, Vt = np.linalg.svd(unit, full_matrices=False)
+    null = Vt[d <= RANK_TOL * d[0]]
+    return np.asarray(np.flatnonzero(np.abs(null).max(axis=0, initial=0.0) > 1e-6), dtype=np.intp)

@@ -1,0 +1,326 @@
+"""The knockoff selector: columns that beat their knockoffs, at a false discovery rate."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from sobolev._parameters import check_count, check_fraction, check_option
+from sobolev._random import RandomState, spawn
+from sobolev._typing import Array, Index, Mask
+from sobolev.conditionals.mixed import MAX_CATEGORIES
+from sobolev.exceptions import SobolevWarning
+from sobolev.inference.knockoff_filter import (
+    ebh,
+    ebh_qvalues,
+    knockoff_evalues,
+    knockoff_qvalues,
+    knockoff_threshold,
+)
+from sobolev.knockoffs.copula import CopulaKnockoffs
+from sobolev.knockoffs.diagnostics import KnockoffDiagnostics, compare_moments, warn_if_misfit
+from sobolev.knockoffs.fixed import FixedXKnockoffs
+from sobolev.knockoffs.gaussian import GaussianKnockoffs
+from sobolev.knockoffs.groups import group_labels
+from sobolev.knockoffs.low_rank import LowRankKnockoffs
+from sobolev.knockoffs.sequential import SequentialKnockoffs
+from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
+from sobolev.selection import validate_training
+
+SAMPLERS = {
+    "gaussian": GaussianKnockoffs,
+    "copula": CopulaKnockoffs,
+    "sequential": SequentialKnockoffs,
+    "fixed": FixedXKnockoffs,
+    "lowrank": LowRankKnockoffs,
+}
+
+
+class KnockoffSelector(SelectorMixin, BaseEstimator):
+    """Select the columns that beat their knockoffs, at a false discovery rate.
+
+    Knockoffs are copies of the columns that know nothing of y but are related to each other and to
+    the columns as the columns are. The estimator is fitted to both; a column is selected if it is
+    so much more important than its knockoff that few of its kind are so by chance.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        :class:`~sobolev.ConvexSIC` (None), or any estimator with ``feature_importances_`` or
+        ``coef_``. It sees standardised columns and knockoffs in random order.
+    sampler : str or object, default="auto"
+        "gaussian", "copula", "sequential", "lowrank", "fixed", or an object with ``fit(X)`` and
+        ``sample(random_state)``. "auto" is "sequential" if a column has at most ten values, else
+        "gaussian".
+    fdr : float, default=0.1
+        The false discovery rate.
+    offset : {0, 1}, default=1
+        1 is knockoff+, which controls the false discovery rate. 0 is the filter of the SIC paper:
+        more power, but no such promise.
+    n_draws : int, default=1
+        Draws of knockoffs. With more than one the selection depends little on the seed: e-values
+        of all draws, each at level ``fdr / 2``, are averaged and selected from by e-BH.
+    statistic : {"difference", "signed_max", "lasso_path", "swap"}, default="difference"
+        How importances become a signed statistic, see
+        :func:`~sobolev.knockoffs.knockoff_statistics`.
+    groups : mapping or sequence of sequences, optional
+        Disjoint groups of columns, by name or position, that are selected together.
+    diagnose : bool, default=True
+        Compare moments of columns and knockoffs and warn where they differ.
+    random_state : int, Generator, RandomState or None, default=None
+        Decides the knockoffs, and open random states of the estimator.
+    n_jobs : int or None, default=None
+        Processes for the draws; the result does not depend on it.
+
+    Attributes
+    ----------
+    statistics_ : array of shape (p,)
+        W, the mean over draws; the columns of a group share it.
+    draws_ : array of shape (n_draws, p)
+        W of each draw.
+    threshold_ : float or array of shape (n_draws,)
+        The least W that is selected, infinite if nothing is; an array if ``n_draws > 1``.
+    qvalues_ : array of shape (p,)
+        The smallest false discovery rate at which each column is selected. With several draws,
+        for the thresholds of level ``fdr / 2``.
+    evalues_ : array of shape (p,)
+        Means over draws.
+    support_ : array of bool, shape (p,)
+        The selected columns.
+    feature_importances_ : array of shape (p,)
+        Of the columns, not the knockoffs; the mean over draws.
+    sampler_ : object
+        The fitted sampler.
+    estimator_ : estimator or None
+        The last fit: to the varying columns and their knockoffs, each pair in random order.
+    diagnostics_ : KnockoffDiagnostics or None
+        Of the first draw, without the classifier; None for fixed-X knockoffs, which need no model
+        of the columns.
+
+    See Also
+    --------
+    sobolev.inference.HRTSelector : tests with p-values; needs no minimal number of columns.
+
+    Notes
+    -----
+    With offset 1 nothing can be selected from fewer than ``1 / fdr`` columns (``2 / fdr`` for
+    several draws). Fixed-X knockoffs are meant for ``statistic="lasso_path"`` and normal noise.
+    Algorithm 5 of the SIC paper is ``KnockoffSelector(NeuralSIC(), offset=0)``.
+
+    References
+    ----------
+    E. Candès, Y. Fan, L. Janson, J. Lv (2018). Panning for gold: model-X knockoffs for high
+    dimensional controlled variable selection. J. R. Stat. Soc. B 80.
+
+    Z. Ren, R. F. Barber (2024). Derandomised knockoffs: leveraging e-values for false discovery
+    rate control. J. R. Stat. Soc. B 86.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.knockoffs import KnockoffSelector
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 30))
+    >>> y = X[:, :10].sum(axis=1) + rng.standard_normal(300)
+    >>> knockoffs = KnockoffSelector(statistic="lasso_path", random_state=0).fit(X, y)
+    >>> bool(knockoffs.support_[:10].all())
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        sampler: Any = "auto",
+        fdr: float = 0.1,
+        offset: int = 1,
+        n_draws: int = 1,
+        statistic: str = "difference",
+        groups: Any = None,
+        diagnose: bool = True,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.sampler = sampler
+        self.fdr = fdr
+        self.offset = offset
+        self.n_draws = n_draws
+        self.statistic = statistic
+        self.groups = groups
+        self.diagnose = diagnose
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> KnockoffSelector:
+        """Draw knockoffs, fit and select.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, p)
+        y : array-like of shape (n,) or (n, q)
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, y, _ = validate_training(self, X, y)
+        p, names = X.shape[1], getattr(self, "feature_names_in_", None)
+        labels = np.arange(p) if self.groups is None else group_labels(self.groups, p, names)
+        self._warn_if_hopeless(labels[np.ptp(X, axis=0) > 0])
+        self.sampler_ = resolve_sampler(self.sampler, X, None if self.groups is None else labels)
+        self._warn_if_unsuited()
+        self.sampler_.fit(X)
+        runs = self._run(X, y, labels)
+        self._select(np.stack([run.W for run, _ in runs]), labels)
+        self.feature_importances_ = np.mean([run.importances[0] for run, _ in runs], axis=0)
+        self.estimator_ = runs[-1][0].model
+        self.diagnostics_ = runs[0][1]
+        if self.diagnostics_ is not None:
+            if names is not None:
+                self.diagnostics_ = replace(self.diagnostics_, names=tuple(map(str, names)))
+            warn_if_misfit(self.diagnostics_, stacklevel=2)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_fraction("fdr", self.fdr, low=0.0, high=1.0)
+        check_count("n_draws", self.n_draws)
+        check_statistic(self.statistic, self.estimator)
+        if self.offset not in (0, 1):
+            raise ValueError(f"offset={self.offset!r} is unknown; use 1 (knockoff+) or 0.")
+
+    @property
+    def _level(self) -> float:
+        """Of the threshold of each draw."""
+        return self.fdr if self.n_draws == 1 else self.fdr / 2
+
+    def _warn_if_hopeless(self, labels: Index) -> None:
+        """The filter needs a minimal number of columns; say so before the work."""
+        count, what = np.unique(labels).size, "columns" if self.groups is None else "groups"
+        # e-BH needs 1 / fdr finds whatever the thresholds of the draws.
+        least = self._level if self.offset == 1 else self.fdr
+        if (self.offset == 0 and self.n_draws == 1) or least * count * (1 + 1e-12) >= 1:
+            return
+        remedy = "raise fdr, or use HRTSelector"
+        if self.n_draws > 1 and self.offset == 1:
+            remedy = "raise fdr, take n_draws=1, or use HRTSelector"
+        warnings.warn(
+            f"nothing can be selected: {count} {what} vary, but fdr={self.fdr:g} with "
+            f"n_draws={self.n_draws} and offset={self.offset} needs {np.ceil(1 / least):.0f} or "
+            f"more; {remedy}.",
+            SobolevWarning,
+            stacklevel=3,
+        )
+
+    def _warn_if_unsuited(self) -> None:
+        if isinstance(self.sampler_, FixedXKnockoffs) and self.statistic != "lasso_path":
+            warnings.warn(
+                "fixed-X knockoffs control the false discovery rate only with a statistic of "
+                'the Gram matrix; use statistic="lasso_path", or another sampler.',
+                SobolevWarning,
+                stacklevel=3,
+            )
+
+    def _run(self, X: Array, y: Any, labels: Index) -> list[tuple[Evaluation, Any]]:
+        """Statistics of every draw, diagnostics of the first, the model of the last."""
+        look = self.diagnose and not isinstance(self.sampler_, FixedXKnockoffs)
+        settings = (self.sampler_, X, y, self.estimator, self.statistic, labels)
+        tasks = [
+            delayed(_draw)(*settings, rng, look and k == 0, k == self.n_draws - 1)
+            for k, rng in enumerate(spawn(self.random_state, self.n_draws))
+        ]
+        return list(Parallel(n_jobs=self.n_jobs if self.n_draws > 1 else None)(tasks))
+
+    def _select(self, W: Array, labels: Index) -> None:
+        """From the statistics of the groups in each draw to selected columns."""
+        thresholds = np.array([knockoff_threshold(w, self._level, self.offset) for w in W])
+        e = np.mean([knockoff_evalues(w, self._level, self.offset) for w in W], axis=0)
+        if self.n_draws == 1:
+            self.threshold_: Any = float(thresholds[0])
+            support, q = W[0] >= thresholds[0], knockoff_qvalues(W[0], self.offset)
+        else:
+            self.threshold_ = thresholds
+            support, q = ebh(e, self.fdr), ebh_qvalues(e)
+        self.draws_, self.evalues_ = W[:, labels], e[labels]
+        self.statistics_ = self.draws_.mean(axis=0)
+        self.support_, self.qvalues_ = support[labels], q[labels]
+
+    def _get_support_mask(self) -> Mask:
+        check_is_fitted(self, "support_")
+        return self.support_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = False
+        return tags
+
+
+def _draw(
+    sampler: Any,
+    X: Array,
+    y: Any,
+    estimator: Any,
+    statistic: str,
+    labels: Index,
+    rng: np.random.Generator,
+    diagnose: bool,
+    keep: bool,
+) -> tuple[Evaluation, KnockoffDiagnostics | None]:
+    """One draw, on one BLAS thread; models are large, so only the last is kept."""
+    with threadpool_limits(1, user_api="blas"):
+        X_knockoff = np.asarray(sampler.sample(rng), dtype=float)
+        if X_knockoff.shape != X.shape or not np.isfinite(X_knockoff).all():
+            raise ValueError(
+                f"sampler {type(sampler).__name__} drew knockoffs of shape {X_knockoff.shape} for "
+                f"X of shape {X.shape}, or values that are not finite."
+            )
+        found = evaluate(X, X_knockoff, y, estimator, statistic, labels, rng)
+        diagnostics = compare_moments(X, X_knockoff, labels) if diagnose else None
+    return (found if keep else replace(found, model=None)), diagnostics
+
+
+def resolve_sampler(sampler: Any, X: Array, labels: Index | None = None) -> Any:
+    """A fresh sampler from a name or an object; "auto" looks at the columns.
+
+    Parameters
+    ----------
+    sampler : str or object with ``fit(X)`` and ``sample(random_state)``
+    X : array of shape (n, p)
+    labels : array of int, shape (p,), optional
+        The group of each column; "gaussian" makes group knockoffs, of more power if the columns
+        of a group are alike. Knockoffs of single columns are valid for groups, too.
+
+    Returns
+    -------
+    object
+    """
+    if isinstance(sampler, str) and sampler == "auto":
+        sampler = "sequential" if has_categories(X) else "gaussian"
+    if isinstance(sampler, str):
+        check_option("sampler", sampler, ["auto", *SAMPLERS])
+        if sampler == "gaussian" and labels is not None:
+            members = [np.flatnonzero(labels == g).tolist() for g in np.unique(labels)]
+            return GaussianKnockoffs(groups=members)
+        return SAMPLERS[sampler]()
+    if hasattr(sampler, "fit") and hasattr(sampler, "sample"):
+        return clone(sampler) if hasattr(sampler, "get_params") else sampler
+    raise TypeError(
+        "sampler must be a name or an object with fit(X) and sample(random_state); got "
+        f"{sampler!r}."
+    )
+
+
+def has_categories(X: Array) -> bool:
+    """Whether a column that varies has at most ten values."""
+    counts = np.array([np.unique(column).size for column in X.T])
+    return bool(((counts > 1) & (counts <= MAX_CATEGORIES)).any())
