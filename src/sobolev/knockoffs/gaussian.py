@@ -43,7 +43,7 @@ class GaussianKnockoffs(KnockoffSampler):
         Of the model, in the units of X; repaired if need be.
     location_ : array of shape (p,)
     s_ : array of shape (p,)
-        The diagonal of S, cov(x, x̃) = covariance_ - S; zero for constant columns.
+        The diagonal of S, ``cov(x, x̃) = covariance_ - S``; zero for constant columns.
     S_ : array of shape (p, p)
         Only with groups.
     shift_ : float

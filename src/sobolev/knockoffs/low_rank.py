@@ -199,7 +199,7 @@ class LowRankKnockoffs(KnockoffSampler):
     loadings_ : array of shape (p, r)
         In the units of X.
     unique_variances_ : array of shape (p,)
-        covariance = diag(unique_variances_) + loadings_ loadings_'.
+        ``covariance = diag(unique_variances_) + loadings_ @ loadings_.T``.
     s_ : array of shape (p,)
     n_factors_ : int
 
