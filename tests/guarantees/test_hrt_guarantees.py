@@ -34,7 +34,7 @@ def tables(source, n, statistic):
         (make_sinexp, 60),
         (make_sinexp, 125),
         (make_sinexp, 250),
-        (make_sinexp, 500),
+        (make_liang, 125),
         (make_liang, 250),
     ],
 )
