@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import kstwo
 
-from sobolev._typing import Array
+from sobolev._typing import Array, Mask
 from sobolev.plotting import OTHER, _clean, _cycle, _escape
 
 if TYPE_CHECKING:
@@ -49,15 +50,13 @@ def plot_conditional(diagnostics: ConditionalDiagnostics, ax: Axes | None = None
         Of the curves.
     """
     position = {int(j): i for i, j in enumerate(diagnostics.columns)}
-    failing = [position[j] for j in diagnostics.failing]
-    colors = dict(zip(failing[:NAMED], _cycle(len(failing[:NAMED])), strict=True))
-    colors.update(dict.fromkeys(failing[NAMED:], MORE))
+    colors = failing_colors([position[j] for j in diagnostics.failing])
     beside = None
     if ax is None:
         ax, beside = _panels()
         _effects(beside, diagnostics, colors)
     _curves(ax, diagnostics, colors)
-    _legend(beside or ax, diagnostics, colors)
+    legend(beside or ax, diagnostics.names, colors, {"linewidth": 2.2}, handlelength=1.4)
     return ax
 
 
@@ -88,7 +87,7 @@ def _curves(ax: Axes, diagnostics: ConditionalDiagnostics, colors: dict[int, str
     ax.set_xlabel("u: probability of a smaller value under the model")
     ax.set_ylabel("share of rows below u, minus u")
     count = f"{len(colors)} of {m}" if colors else f"none of {m}"
-    ax.set_title(f"{count} columns {_verb(len(colors))} · {n} rows", loc="left", fontsize=11)
+    ax.set_title(f"{count} columns {verb(len(colors))} · {n} rows", loc="left", fontsize=11)
     ax.text(0.01, -half, "99 % band", va="bottom", fontsize=8, color=INK, zorder=11)
     _clean(ax)
 
@@ -97,28 +96,14 @@ def _effects(ax: Axes, diagnostics: ConditionalDiagnostics, colors: dict[int, st
     """A row of points for each check, filled where the check fails, and its threshold."""
     from sobolev.conditionals.diagnostics import THRESHOLDS
 
-    effects, m = np.abs(diagnostics.effects), len(diagnostics.names)
-    # Fixed heights, spread evenly, so that points do not hide each other.
-    height = 0.5 * ((np.arange(m) * 0.618) % 1 - 0.5)
-    size = float(np.clip(400 / max(m, 1), 6, 30))
-    shade = np.array([colors.get(i, OTHER) for i in range(m)])
-    front = np.array([i in colors for i in range(m)])
+    effects = np.abs(diagnostics.effects)
     for row, threshold in enumerate(THRESHOLDS.values()):
         bad = diagnostics.misfit[:, row]
-        face = np.where(bad, shade, "none")
-        for layer, here in enumerate((~front, front)):
-            ax.scatter(
-                *(effects[here, row], row + height[here]),
-                s=size * (1 + layer),
-                facecolors=face[here].tolist(),
-                edgecolors=shade[here].tolist(),
-                linewidths=0.9,
-                zorder=2 + layer,
-            )
+        strip(ax, effects[:, row], row, bad, colors)
         ax.plot([threshold] * 2, [row - 0.38, row + 0.38], color=INK, linewidth=1.2, zorder=5)
         share = int(bad.sum())
         at_right = ax.get_yaxis_transform()
-        said = f"{share} {_verb(share)}"
+        said = f"{share} {verb(share)}"
         ax.text(1, row, said, transform=at_right, ha="right", va="center", fontsize=8, color=INK)
     ax.set_yticks(range(len(THRESHOLDS)), [LABELS[check] for check in THRESHOLDS], fontsize=8)
     ax.set_ylim(len(THRESHOLDS) - 0.5, -0.5)
@@ -134,7 +119,7 @@ def _effects(ax: Axes, diagnostics: ConditionalDiagnostics, colors: dict[int, st
     _clean(ax)
 
 
-def _verb(count: int) -> str:
+def verb(count: int) -> str:
     return "fails" if count == 1 else "fail"
 
 
@@ -154,24 +139,58 @@ def _bundle(u: Array, curves: Array, color: str, width: float, order: int) -> Li
     return LineCollection(lines, colors=color, linewidths=width, alpha=0.8, zorder=order)
 
 
-def _legend(ax: Axes, diagnostics: ConditionalDiagnostics, colors: dict[int, str]) -> None:
+def failing_colors(failing: Sequence[int]) -> dict[int, str]:
+    """A colour of its own for each of the first few, one for all others."""
+    colors = dict(zip(failing[:NAMED], _cycle(len(failing[:NAMED])), strict=True))
+    colors.update(dict.fromkeys(failing[NAMED:], MORE))
+    return colors
+
+
+def strip(
+    ax: Axes, values: Array, row: int, bad: Mask, colors: dict[int, str], *, clip: bool = True
+) -> None:
+    """Points of all columns around a row, filled where they are bad, those in colour on top.
+
+    Their heights are fixed and spread evenly, so that points do not hide each other.
+    """
+    m = values.size
+    height = 0.5 * ((np.arange(m) * 0.618) % 1 - 0.5)
+    shade = np.array([colors.get(i, OTHER) for i in range(m)])
+    face = np.where(bad, shade, "none")
+    front = np.isin(np.arange(m), list(colors))
+    size = float(np.clip(400 / max(m, 1), 6, 30))
+    for layer, here in enumerate((~front, front)):
+        ax.scatter(
+            *(values[here], row + height[here]),
+            s=size * (1 + layer),
+            facecolors=face[here].tolist(),
+            edgecolors=shade[here].tolist(),
+            linewidths=0.9,
+            zorder=2 + layer,
+            clip_on=clip,
+        )
+
+
+def legend(
+    ax: Axes, names: Sequence[str], colors: dict[int, str], style: dict[str, Any], **spacing: float
+) -> None:
     """Names beside the axes, the worst first, and how many more fail."""
     from matplotlib.lines import Line2D
 
     if not colors:
         return
     named = list(colors.items())[:NAMED]
-    labels = [_escape(diagnostics.names[i]) for i, _ in named]
-    handles = [Line2D([], [], color=color, linewidth=2.2) for _, color in named]
+    labels = [_escape(names[i]) for i, _ in named]
+    shades = [color for _, color in named]
     if len(colors) > len(named):
         labels.append(f"and {len(colors) - len(named)} more")
-        handles.append(Line2D([], [], color=MORE, linewidth=2.2))
+        shades.append(MORE)
     ax.legend(
-        handles,
+        [Line2D([], [], color=shade, **style) for shade in shades],
         labels,
         frameon=False,
         fontsize=8,
         loc="upper left",
         bbox_to_anchor=(1.0, 1.0),
-        handlelength=1.4,
+        **spacing,
     )

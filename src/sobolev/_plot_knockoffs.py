@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sobolev._plot_conditional import INK, MORE, NAMED
-from sobolev._typing import Array, Mask
-from sobolev.plotting import OTHER, _clean, _cycle, _escape
+from sobolev._plot_conditional import INK, NAMED, failing_colors, legend, strip, verb
+from sobolev.plotting import OTHER, _clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,15 +41,14 @@ def plot_knockoffs(diagnostics: KnockoffDiagnostics, ax: Axes | None = None) -> 
     matplotlib Axes
         Of the differences.
     """
-    failing = diagnostics.failing
-    colors = dict(zip(failing[:NAMED], _cycle(len(failing[:NAMED])), strict=True))
-    colors.update(dict.fromkeys(failing[NAMED:], MORE))
+    colors = failing_colors(diagnostics.failing)
     beside = None
     if ax is None:
         ax, beside = _panels()
         _power(beside, diagnostics, colors)
     _differences(ax, diagnostics, colors)
-    _legend(beside or ax, diagnostics, colors)
+    dots = {"marker": "o", "linestyle": "", "markersize": 5}
+    legend(beside or ax, diagnostics.names, colors, dots, handletextpad=0.2)
     return ax
 
 
@@ -69,11 +67,11 @@ def _differences(ax: Axes, diagnostics: KnockoffDiagnostics, colors: dict[int, s
     sizes = np.column_stack([diagnostics.off_values, np.abs(diagnostics.effects)])
     bad = np.column_stack([diagnostics.off_values > 0, diagnostics.misfit])
     for row, least in enumerate([0.0, *THRESHOLDS.values()]):
-        _strip(ax, sizes[:, row], row, bad[:, row], colors)
+        strip(ax, sizes[:, row], row, bad[:, row], colors, clip=False)
         if least:
             ax.plot([least] * 2, [row - 0.36, row + 0.36], color=INK, linewidth=1.2, zorder=5)
         count = int(bad[:, row].sum())
-        said = f"{count} {'fails' if count == 1 else 'fail'}" if count else "none fails"
+        said = f"{count} {verb(count)}" if count else "none fails"
         side = ax.get_yaxis_transform()
         ax.text(1.01, row, said, transform=side, va="center", fontsize=8, color=INK)
     ax.set_yticks(range(len(LABELS)), list(LABELS.values()), fontsize=8)
@@ -85,8 +83,8 @@ def _differences(ax: Axes, diagnostics: KnockoffDiagnostics, colors: dict[int, s
         "difference between column and knockoff\n"
         "filled: fails, clear of chance · line: least that counts"
     )
-    verb = "fails" if len(colors) == 1 else "fail"
-    title = f"{len(colors) or 'none'} of {p} columns {verb}{_classifier(diagnostics)}"
+    fail = verb(len(colors))
+    title = f"{len(colors) or 'none'} of {p} columns {fail}{_classifier(diagnostics)}"
     ax.set_title(title, loc="left", fontsize=11)
     _clean(ax)
 
@@ -119,53 +117,9 @@ def _power(ax: Axes, diagnostics: KnockoffDiagnostics, colors: dict[int, str]) -
     _clean(ax)
 
 
-def _strip(ax: Axes, values: Array, row: int, bad: Mask, colors: dict[int, str]) -> None:
-    """Points of all columns at fixed heights around a row, those that fail on top."""
-    m = values.size
-    height = 0.5 * ((np.arange(m) * 0.618) % 1 - 0.5)
-    shade = np.array([colors.get(j, OTHER) for j in range(m)])
-    face = np.where(bad, shade, "none")
-    front = np.isin(np.arange(m), list(colors))
-    size = float(np.clip(400 / max(m, 1), 6, 30))
-    for layer, here in enumerate((~front, front)):
-        ax.scatter(
-            *(values[here], row + height[here]),
-            s=size * (1 + layer),
-            facecolors=face[here].tolist(),
-            edgecolors=shade[here].tolist(),
-            linewidths=0.9,
-            zorder=2 + layer,
-            clip_on=False,
-        )
-
-
 def _classifier(diagnostics: KnockoffDiagnostics) -> str:
     if diagnostics.accuracies is None or diagnostics.classifier_pvalue is None:
         return ""
     p = diagnostics.classifier_pvalue
     shown = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
     return f" · told apart in {100 * diagnostics.accuracies.max():.0f} % of rows ({shown})"
-
-
-def _legend(ax: Axes, diagnostics: KnockoffDiagnostics, colors: dict[int, str]) -> None:
-    """Names beside the axes, the worst first, and how many more fail."""
-    from matplotlib.lines import Line2D
-
-    if not colors:
-        return
-    named = list(colors.items())[:NAMED]
-    labels = [_escape(diagnostics.names[j]) for j, _ in named]
-    shades = [color for _, color in named]
-    if len(colors) > len(named):
-        labels.append(f"and {len(colors) - len(named)} more")
-        shades.append(MORE)
-    dots = [Line2D([], [], color=shade, marker="o", linestyle="", markersize=5) for shade in shades]
-    ax.legend(
-        dots,
-        labels,
-        frameon=False,
-        fontsize=8,
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        handletextpad=0.2,
-    )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 RandomState = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
 
@@ -42,6 +44,18 @@ def check_generator(random_state: RandomState = None) -> np.random.Generator:
         "random_state must be an int, a numpy Generator, RandomState or SeedSequence, or None; "
         f"got {type(random_state).__name__}."
     )
+
+
+def seeded(model: Any, rng: np.random.Generator) -> Any:
+    """A copy of an estimator whose open random states are set, so that a fit can be repeated.
+
+    Parts of a pipeline are set, too: one left open would draw from the global generator.
+    """
+    model = clone(model)
+    for name, value in sorted(model.get_params().items()):
+        if name.split("__")[-1] == "random_state" and value is None:
+            model.set_params(**{name: int(rng.integers(2**31))})
+    return model
 
 
 def spawn(random_state: RandomState, n: int) -> list[np.random.Generator]:

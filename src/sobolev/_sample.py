@@ -13,7 +13,7 @@ import numpy as np
 from sobolev._typing import Array, Index, Mask
 from sobolev.criterion import Groups, parse_groups
 from sobolev.exceptions import DataWarning
-from sobolev.selection import select, validate_training
+from sobolev.selection import list_some, select, take_rows, validate_training
 
 Folds = int | list[Index]
 
@@ -102,10 +102,9 @@ def report_constant(varying: Mask, names: Any, stacklevel: int) -> None:
         raise ValueError("every column of X is constant; at least one must vary to explain y.")
     if not constant.size:
         return
-    shown = ", ".join(repr(names[j]) if names is not None else str(j) for j in constant[:5])
-    more = f" and {constant.size - 5} more" if constant.size > 5 else ""
+    shown = list_some([repr(names[j]) if names is not None else str(j) for j in constant])
     warnings.warn(
-        f"constant columns get importance 0: {shown}{more}.", DataWarning, stacklevel=stacklevel
+        f"constant columns get importance 0: {shown}.", DataWarning, stacklevel=stacklevel
     )
 
 
@@ -130,7 +129,7 @@ def training_rows(
     folds = resolve_folds(estimator.cv, X, y, used)
     if not used.all():
         X, p = X[used], p[used]
-        y = y.iloc[used] if hasattr(y, "iloc") else y[used]
+        y = take_rows(y, used)
     return X, y, p, folds
 
 

@@ -131,6 +131,11 @@ class Groups:
         """The number of groups."""
         return int(self.membership.shape[0])
 
+    @property
+    def n_memberships(self) -> Index:
+        """In how many groups each feature is."""
+        return np.asarray(self.membership.sum(axis=0)).ravel().astype(np.intp)
+
     def squared_gradients(self, per_feature: Array) -> Array:
         """Sum the squared gradients of each group's features."""
         return self.membership @ per_feature

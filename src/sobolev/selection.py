@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -245,15 +246,24 @@ def _reject_non_finite(X: Array, original: Any) -> None:
         return
     names = column_names(original, X.shape[1])
     bad = np.flatnonzero(~finite.all(axis=0))
-    shown = ", ".join(
-        f"{names[j]} ({int((~finite[:, j]).sum())} of {X.shape[0]} rows)" for j in bad[:5]
-    )
-    more = f" and {bad.size - 5} more" if bad.size > 5 else ""
+    missing = (~finite).sum(axis=0)
+    shown = list_some([f"{names[j]} ({missing[j]} of {X.shape[0]} rows)" for j in bad])
     kind = "NaN" if np.isnan(X[:, bad]).any() else "infinity"
     raise ValueError(
-        f"Input X contains {kind} (NaN or inf are not accepted) in {shown}{more}; impute or drop "
+        f"Input X contains {kind} (NaN or inf are not accepted) in {shown}; impute or drop "
         "these values first."
     )
+
+
+def list_some(names: Sequence[str], most: int = 5) -> str:
+    """Names for a message: the first few, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def take_rows(y: Any, rows: Any) -> Any:
+    """Some rows of a response, by position or mask, whatever holds it."""
+    return y.iloc[rows] if hasattr(y, "iloc") else np.asarray(y)[rows]
 
 
 def plain_target(y: Any) -> Any:

@@ -25,7 +25,7 @@ from sobolev._random import RandomState
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals._checks import Others, Seen, normal_scores, uniform_test, unseen_laws
 from sobolev.exceptions import ConditionalModelWarning
-from sobolev.selection import validate_rows
+from sobolev.selection import list_some, validate_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -227,10 +227,9 @@ def warn_if_misfit(diagnostics: ConditionalDiagnostics, stacklevel: int = 2) -> 
     bad = diagnostics.failing_names
     if not bad:
         return
-    shown = ", ".join(repr(name) for name in bad[:SHOWN])
-    more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
+    shown = list_some([repr(name) for name in bad], SHOWN)
     warnings.warn(
-        f"the conditional model does not fit {shown}{more}; their p-values may be too small. "
+        f"the conditional model does not fit {shown}; their p-values may be too small. "
         f"Remedy: {'; '.join(_remedies(diagnostics))}.",
         ConditionalModelWarning,
         stacklevel=stacklevel + 1,

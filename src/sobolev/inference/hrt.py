@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from scipy.special import log_ndtr, ndtri_exp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sobolev._parameters import check_count, check_fraction, check_option
-from sobolev._random import RandomState, check_generator
+from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.diagnostics import diagnose_conditional, warn_if_misfit
 from sobolev.conditionals.joint import JointConditional
@@ -27,7 +27,7 @@ from sobolev.exceptions import SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
 from sobolev.inference.null_distribution import NullTable
 from sobolev.inference.tables import STATISTICS, joint_table, make_evaluator, null_table
-from sobolev.selection import plain_target, validate_rows, validate_training
+from sobolev.selection import plain_target, take_rows, validate_rows, validate_training
 
 # The forward scheme: blocks, and the share of the rows that they hold.
 N_BLOCKS = 5
@@ -338,11 +338,10 @@ class _Trial:
             from sobolev.convex import ConvexSIC
 
             given = self.settings.estimator
-            model = ConvexSIC(n_components=N_LANDMARKS) if given is None else clone(given)
-            _seed(model, rng)
+            model = seeded(ConvexSIC(n_components=N_LANDMARKS) if given is None else given, rng)
         elif hasattr(model, "lam_") and "lam" in model.get_params(deep=False):
             model.set_params(lam=model.lam_ * n_before / rows.size)
-        return model.fit(self.X[rows], _take(self.y, rows))
+        return model.fit(self.X[rows], take_rows(self.y, rows))
 
     def test(
         self, model: Any, rows: Index, tested: Index, rng: np.random.Generator
@@ -369,7 +368,7 @@ class _Trial:
 
     def evaluator(self, model: Any, rows: Index) -> Any:
         """The statistic on the given rows."""
-        return make_evaluator(model, self.X[rows], _take(self.y, rows), self.settings.statistic)
+        return make_evaluator(model, self.X[rows], take_rows(self.y, rows), self.settings.statistic)
 
     def table(self, evaluator: Any, rows: Index, k: int) -> NullTable:
         """The null distribution of unit k on the given rows."""
@@ -410,9 +409,8 @@ def _units(groups: Any, d: int, names: Any) -> list[Index]:
     if groups is None:
         return [np.array([j]) for j in range(d)]
     parsed = parse_groups(groups, d, names)
-    counts = np.asarray(parsed.membership.sum(axis=0)).ravel()
-    if counts.max() > 1:
-        column = int(counts.argmax())
+    if parsed.n_memberships.max() > 1:
+        column = int(parsed.n_memberships.argmax())
         label = repr(names[column]) if names is not None else column
         raise ValueError(f"column {label} is in two groups; groups that are tested are disjoint.")
     rows = parsed.membership
@@ -479,13 +477,6 @@ def hrt_test(
     return HRTResult(table.statistic, table.saddlepoint(), table.mean, table.deviation)
 
 
-def _seed(model: Any, rng: np.random.Generator) -> None:
-    """Give a state to every part of an estimator that would draw from a global generator."""
-    for name, value in sorted(model.get_params().items()):
-        if value is None and (name == "random_state" or name.endswith("__random_state")):
-            model.set_params(**{name: int(rng.integers(2**31))})
-
-
 def feature_importances(model: Any) -> Array:
     """What a fitted estimator ranks columns by."""
     last = model[-1] if hasattr(model, "steps") else model
@@ -497,7 +488,3 @@ def feature_importances(model: Any) -> Array:
         f"{type(last).__name__} has neither feature_importances_ nor coef_, which the shortlist "
         "is taken from."
     )
-
-
-def _take(y: Any, rows: Index) -> Any:
-    return y.iloc[rows] if hasattr(y, "iloc") else y[rows]

@@ -9,6 +9,7 @@ a floor at 1/(R + 1), or from random look-ups.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -55,7 +56,7 @@ class NullTable:
         variance = np.sum(self.weights * (self.values - centre) ** 2)
         return float(np.sqrt(variance) / self.observed.size)
 
-    @property
+    @cached_property
     def is_flat(self) -> bool:
         """Whether the statistic is the same at all nodes of every row, up to single precision."""
         size = float(np.abs(self.values).max(initial=0.0))

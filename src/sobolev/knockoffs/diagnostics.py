@@ -19,14 +19,13 @@ from scipy.stats import binomtest
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 
-from sobolev._random import RandomState, check_generator
+from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.mixed import MAX_CATEGORIES
 from sobolev.exceptions import KnockoffModelWarning
 from sobolev.inference.multiple_testing import qvalues
 from sobolev.knockoffs.groups import GroupsLike, group_labels
-from sobolev.knockoffs.sequential import _seeded
-from sobolev.selection import validate_rows
+from sobolev.selection import list_some, validate_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -315,7 +314,7 @@ def tell_apart(
         for begin, end in pairwise(edges[1:]):
             guess = rng.integers(0, 2, end - begin).astype(bool)
             if np.unique(coin[:begin]).size == 2:
-                model = _seeded(classifier, rng).fit(rows[:begin], coin[:begin])
+                model = seeded(classifier, rng).fit(rows[:begin], coin[:begin])
                 guess = np.asarray(model.predict(rows[begin:end]), dtype=bool)
             found += int(np.count_nonzero(guess == coin[begin:end]))
         hits.append(found)
@@ -344,10 +343,9 @@ def warn_if_misfit(diagnostics: KnockoffDiagnostics, stacklevel: int = 2) -> Non
             "moments differ: another sampler, or SequentialKnockoffs with a regressor or "
             "classifier that follows the columns"
         )
-    shown = ", ".join(repr(name) for name in bad[:SHOWN])
-    more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
+    shown = list_some([repr(name) for name in bad], SHOWN)
     warnings.warn(
-        f"the knockoffs do not look like {shown}{more}; more than the nominal share of "
+        f"the knockoffs do not look like {shown}; more than the nominal share of "
         f"discoveries may be false. Remedy: {'; '.join(remedies)}.",
         KnockoffModelWarning,
         stacklevel=stacklevel + 1,

@@ -35,13 +35,13 @@ def group_labels(
     -------
     array of int, shape (n_features,)
     """
-    membership = parse_groups(groups, n_features, feature_names).membership
-    count = np.asarray(membership.sum(axis=0)).ravel()
+    parsed = parse_groups(groups, n_features, feature_names)
+    count = parsed.n_memberships
     if (count > 1).any():
         j = int(np.flatnonzero(count > 1)[0])
         name = f"column {j}" if feature_names is None else f"column {feature_names[j]!r}"
-        raise ValueError(f"{name} belongs to {int(count[j])} groups; knockoffs need disjoint ones.")
-    return np.asarray(membership.tocsc().indices, dtype=np.intp)
+        raise ValueError(f"{name} belongs to {count[j]} groups; knockoffs need disjoint ones.")
+    return np.asarray(parsed.membership.tocsc().indices, dtype=np.intp)
 
 
 def solve_group_s(sigma: Any, groups: GroupsLike, method: str = "mvr") -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sobolev._parameters import check_count, check_number
+from sobolev._random import seeded
 from sobolev._typing import Array, Index
 from sobolev.conditionals.base import fold_numbers
 from sobolev.conditionals.mixed import MAX_CATEGORIES
@@ -135,7 +136,7 @@ class SequentialKnockoffs(KnockoffSampler):
                 law = codes[j].smoothed(X[:, j], design.without(j))
             else:
                 given = np.hstack([np.delete(X, j, axis=1), draw[:, done]])
-                law = codes[j].held_out(X[:, j], _seeded(models[j], rng), given, folds)
+                law = codes[j].held_out(X[:, j], seeded(models[j], rng), given, folds)
             draw[:, j] = codes[j].draw(X[:, j], law, rng)
             done.append(j)
             if design is not None:
@@ -207,15 +208,6 @@ class _Code:
         # Residuals of a fit to all rows are too small: the knockoff is to vary as the column does.
         scale = np.sqrt(room / size) if room > 0 and size > 0 else 1.0
         return np.asarray(law + scale * rng.permutation(residuals))
-
-
-def _seeded(model: Any, rng: np.random.Generator) -> Any:
-    """A copy of the model whose open random states are set, so that a draw can be repeated."""
-    model = clone(model)
-    for name, value in sorted(model.get_params().items()):
-        if name.split("__")[-1] == "random_state" and value is None:
-            model.set_params(**{name: int(rng.integers(2**31))})
-    return model
 
 
 def _raw_features(x: Array, values: Array | None) -> Array:

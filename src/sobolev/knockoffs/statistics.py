@@ -20,14 +20,14 @@ from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.linear_model import lars_path
 
 from sobolev._parameters import check_option
-from sobolev._random import RandomState, check_generator
+from sobolev._random import RandomState, check_generator, seeded
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index, Mask
 from sobolev.exceptions import ConvergenceWarning
 from sobolev.inference.hrt import feature_importances
 from sobolev.inference.tables import make_evaluator
 from sobolev.knockoffs.groups import GroupsLike, group_labels
-from sobolev.knockoffs.sequential import _seeded
+from sobolev.selection import take_rows
 from sobolev.targets import TargetEncoder
 
 # How importances become W.
@@ -325,8 +325,8 @@ def swap_importances(
     for k in range(int(folds.max()) + 1):
         test = folds == k
         held_out = design[test]
-        model.fit(design[~test], _rows(y, ~test))
-        evaluator = make_evaluator(model, held_out, _rows(y, test), "risk")
+        model.fit(design[~test], take_rows(y, ~test))
+        evaluator = make_evaluator(model, held_out, take_rows(y, test), "risk")
         for unit in units:
             both = np.concatenate([unit, unit + m])
             one, other = held_out[:, unit], held_out[:, unit + m]
@@ -360,7 +360,7 @@ def _first_difference(difference: Array, labels: Index) -> Array:
 def _fresh(estimator: Any, rng: np.random.Generator) -> Any:
     from sobolev.convex import ConvexSIC
 
-    return _seeded(ConvexSIC() if estimator is None else estimator, rng)
+    return seeded(ConvexSIC() if estimator is None else estimator, rng)
 
 
 def _folds(y: Any, n: int, rng: np.random.Generator) -> Index:
@@ -373,7 +373,3 @@ def _folds(y: Any, n: int, rng: np.random.Generator) -> Index:
     folds = np.empty(n, dtype=np.intp)
     folds[order] = np.arange(n) % min(N_FOLDS, n // 2)
     return folds
-
-
-def _rows(y: Any, mask: Mask) -> Any:
-    return y[mask] if hasattr(y, "iloc") else np.asarray(y)[mask]
