@@ -14,8 +14,7 @@ from rich.table import Table
 from sobolev import ConvexSIC, __version__
 from sobolev._files import write_atomic
 from sobolev.datasets import make_sinexp
-from sobolev.plotting import plot_importances
-from sobolev.report import ranking_report
+from sobolev.report import COLUMNS, SelectionResult, render_report
 
 SHOWN = 12
 
@@ -50,21 +49,7 @@ def run_demo(n_samples: int, seed: int, out: Path) -> pd.DataFrame:
         f"\n{headline}. lam = {sic.lam_:g} by cross-validation, {sic.n_rounds_} rounds, "
         f"SIC = {sic.sic_:.3f}, {seconds:.1f} s."
     )
-    facts = {
-        "data": f"make_sinexp({n_samples}, shuffle_features=True, random_state={seed})",
-        "estimator": "ConvexSIC(n_features_to_select=6)",
-        "lam (cross-validated)": f"{sic.lam_:g}",
-        "SIC": f"{sic.sic_:.4f}",
-        "rounds of the metric": sic.n_rounds_,
-        "version": __version__,
-    }
-    import matplotlib
-
-    with matplotlib.rc_context({"backend": "Agg"}):
-        axes = plot_importances(
-            sic.feature_importances_, sic.feature_names_in_, support=sic.support_, max_features=15
-        )
-        page = ranking_report("sobolev demo · SinExp", headline, table, axes.figure, facts)
+    page = render_report(_result(sic, table, headline, n_samples, seed, seconds))
     report = write_atomic(out / "report.html", page)
     write_atomic(out / "importances.csv", table.to_csv(index=False))
     console.print(f"Report: {escape(str(report))}   table: {escape(str(out / 'importances.csv'))}")
@@ -82,6 +67,34 @@ def ranking(sic: ConvexSIC) -> pd.DataFrame:
         }
     )
     return table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
+
+
+def _result(
+    sic: ConvexSIC, table: pd.DataFrame, found: str, n_samples: int, seed: int, seconds: float
+) -> SelectionResult:
+    """The ranking as the report takes it."""
+    return SelectionResult(
+        method="rank",
+        targets=("y",),
+        fdr=None,
+        table=table.assign(kind="numeric").reindex(columns=list(COLUMNS)),
+        data={
+            "name": "SinExp, simulated",
+            "rows": n_samples,
+            "columns": len(table) + 1,
+            "truth": f"only x1 … x6 matter; {found}",
+            "made by": f"make_sinexp({n_samples}, shuffle_features=True, random_state={seed})",
+        },
+        settings={
+            "critic": "convex",
+            "estimator": "ConvexSIC(n_features_to_select=6)",
+            "lam (cross-validated)": float(sic.lam_),
+            "SIC": float(sic.sic_),
+            "rounds of the metric": int(sic.n_rounds_),
+        },
+        versions={"sobolev": __version__},
+        seconds=seconds,
+    )
 
 
 def _print(console: Console, table: pd.DataFrame, truth: set[str]) -> None:

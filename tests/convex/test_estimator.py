@@ -543,6 +543,17 @@ def test_lam_comes_from_the_path():
     assert fixed.lam_risks_ is None
 
 
+def test_relaxed_lam_is_judged_by_refits():
+    data = make_sinexp(300, 20, random_state=1)
+    plain = sic(lam="auto", n_components=None).fit(data.data, data.target)
+    relaxed = sic(lam="relaxed", n_components=None).fit(data.data, data.target)
+    assert relaxed.lam_ >= plain.lam_
+    # Large lams shrink the critic; refitted they predict far better.
+    assert np.all(relaxed.lam_risks_.mean(axis=0)[:2] > plain.lam_risks_.mean(axis=0)[:2] + 0.01)
+    fixed = sic(lam=relaxed.lam_, n_components=None).fit(data.data, data.target)
+    np.testing.assert_array_equal(fixed.feature_importances_, relaxed.feature_importances_)
+
+
 def test_splitters_and_splits_are_the_same():
     splitter = KFold(3, shuffle=True, random_state=0)
     first = sic(lam="auto", cv=splitter).fit(X, Y)

@@ -428,3 +428,36 @@ def test_the_reference_is_the_nearest_on_the_path():
     assert (
         choose_lam(np.array([[0.2, 0.1]]), (1.0, 0.05), REFERENCE_LAM) == 1.0
     )  # one fold: no error to weigh
+
+
+# Relaxed risks
+
+
+@pytest.mark.parametrize("kind", ["landmark", "fourier", "linear"])
+def test_relaxed_risk_is_that_of_a_refit_by_hand(kind):
+    """Fold by fold: importances at lam, critic at the relaxed lam, risk on the rows left out."""
+    X = np.random.default_rng(3).standard_normal((90, 4))
+    sample = standardized(X, X[:, 0] + X[:, 1])
+    spec = {"landmark": LandmarkMap(), "fourier": FourierMap(40), "linear": LinearMap()}[kind]
+    settings = Settings(spec, rounds=1, max_iter=3)
+    folds = stratified_folds(sample, 3)
+    lams, relaxed = (1.0, 0.1), (0.02,)
+    found = cross_validate(sample, settings, lams, folds, relaxed=relaxed)
+    plain = cross_validate(sample, settings, lams, folds)
+    tight = cross_validate(sample, settings, (0.02,), folds)
+    assert found.shape == plain.shape == (3, 2)
+    # Free of shrinkage both are far better; the importances of a lam near 0.02 serve as its own.
+    assert np.all(found.mean(axis=0) > plain.mean(axis=0))
+    assert found[:, 1].mean() == pytest.approx(tight.mean(), abs=0.02)
+    both = cross_validate(sample, settings, lams, folds, relaxed=(5.0, 0.02))
+    np.testing.assert_array_equal(both, found)  # the better of two refits
+
+
+def test_without_relaxed_lams_the_risk_is_that_of_the_solution():
+    X = np.random.default_rng(4).standard_normal((60, 3))
+    sample = standardized(X, X[:, 0])
+    settings = Settings(LinearMap(), rounds=1)
+    folds = stratified_folds(sample, 3)
+    plain = cross_validate(sample, settings, (0.1,), folds)
+    same = cross_validate(sample, settings, (0.1,), folds, relaxed=(0.1,))
+    np.testing.assert_allclose(plain, same, rtol=1e-6)

@@ -129,7 +129,7 @@ class ConditionalDiagnostics:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The transforms of all columns against the uniform law, the failing ones in colour."""
-        from sobolev._plot_conditional import plot_conditional
+        from sobolev.plotting.conditional import plot_conditional
 
         return plot_conditional(self, ax=ax)
 

@@ -32,6 +32,7 @@ from sobolev.convex.fitting import (
     LAMS,
     MEASURES,
     REFERENCE_LAM,
+    RELAXED_LAMS,
     Fit,
     Settings,
     blas_threads,
@@ -69,8 +70,11 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
 
     Parameters
     ----------
-    lam : float or "auto", default="auto"
+    lam : float, "auto" or "relaxed", default="auto"
         Weight of the sparsity-inducing gradient penalty. "auto" chooses it by cross-validated risk.
+        "relaxed" does so for critics that are refitted, at a smaller lam, to the importances of
+        each lam: it judges the columns that a lam picks, not how much it shrinks the critic, and
+        chooses larger values where many columns matter a little.
     rho : float, default=1.0
         Weight of E f². At 1 the risk is half the explained variance.
     tau : float, default=1e-4
@@ -107,7 +111,7 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
     threshold : float or None, default=None
         Select features with a larger importance. By default those above the mean, 1/d.
     cv : int or splitter or iterable, default=5
-        Folds for ``lam="auto"``. An int deals rows out along the sorted response. Of a splitter
+        Folds for choosing lam. An int deals rows out along the sorted response. Of a splitter
         the test rows are used; all other rows train.
     max_iter : int, default=100
         The most iterations of the solver in the last round.
@@ -140,7 +144,7 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
     lam_ : float
         The weight used.
     lam_risks_ : array of shape (n_folds, n_lams) or None
-        Held-out risk along ``lam_path_`` if lam was chosen.
+        Held-out risk along ``lam_path_`` if lam was chosen; with "relaxed", of the refits.
     n_iter_, n_rounds_ : int
         Iterations of the last round and rounds.
     objective_curve_ : array
@@ -308,8 +312,10 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         if isinstance(self.lam, str):
-            if self.lam != "auto":
-                raise ValueError(f'lam={self.lam!r} is unknown; use a positive number or "auto".')
+            if self.lam not in ("auto", "relaxed"):
+                raise ValueError(
+                    f'lam={self.lam!r} is unknown; use a positive number, "auto" or "relaxed".'
+                )
         else:
             check_number("lam", self.lam, positive=True)
         check_number("rho", self.rho)
@@ -375,10 +381,11 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         with blas_threads(sample.p.size), Progress(self.verbose) as progress:
             self.lam_path_, self.lam_risks_ = None, None
             lam = self.lam
-            if lam == "auto":
+            if isinstance(lam, str):
                 progress.stage("choosing lam")
                 self.lam_path_ = np.array(LAMS)
-                self.lam_risks_ = cross_validate(sample, settings, LAMS, folds, self.n_jobs)
+                refits = RELAXED_LAMS if lam == "relaxed" else ()
+                self.lam_risks_ = cross_validate(sample, settings, LAMS, folds, self.n_jobs, refits)
                 lam = choose_lam(self.lam_risks_, LAMS, REFERENCE_LAM)
             progress.stage(f"fitting at lam={lam:g}")
 

@@ -25,12 +25,14 @@ from sobolev.convex.feature_maps import (
 from sobolev.convex.moments import FourierMoments
 from sobolev.convex.quadratics import CoupledForms
 from sobolev.convex.solvers import (
+    ETA_FLOOR,
     SOLVERS,
     Forms,
     Penalties,
     Solution,
     alternating_joint,
     continuation,
+    gradient_weights,
 )
 from sobolev.criterion import Explanation, Groups
 
@@ -40,6 +42,8 @@ MEASURES = ("product", "permuted", "mixture", "joint")
 # predicts held-out rows.
 LAMS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 REFERENCE_LAM = 0.03
+# Where the critic is refitted to importances found at a larger lam, free of its shrinkage.
+RELAXED_LAMS = (0.003, 0.001)
 
 # The metric of a round: (eta / max eta)^power + floor. Power 2 scales each column by its
 # importance, the floor lets a feature come back.
@@ -319,8 +323,12 @@ def cross_validate(
     lams: Sequence[float] = LAMS,
     folds: Sequence[Index] | int = 5,
     n_jobs: int | None = None,
+    relaxed: Sequence[float] = (),
 ) -> Array:
     """Held-out risk of each lam in each fold, (n_folds, n_lams).
+
+    With ``relaxed``, of a critic refitted to the importances of each lam at the best of these:
+    a large lam is judged by the columns that it picks, not by how much it shrinks the critic.
 
     Each fold finds its own metric at a reference lam and then walks the path on it. With a landmark
     map the folds use fewer landmarks and looser solutions than the final fit. With a Fourier map
@@ -342,19 +350,45 @@ def cross_validate(
         output_weights=None,
     )
     if isinstance(settings.map, FourierMap) and settings.measure == "product":
-        return _moment_risks(sample, loose, lams, folds)
+        return _best_refit(_moment_risks(sample, loose, lams, folds, relaxed))
     if isinstance(settings.map, LandmarkMap):
         most = settings.map.n_components or CV_LANDMARKS
         fewer = replace(settings.map, n_components=min(most, CV_LANDMARKS))
         # Under the product measure lam then depends neither on random_state nor on the row order.
         seed = 0 if settings.measure == "product" else settings.seed
         loose = replace(loose, map=fewer, seed=seed)
-    tasks = [delayed(_fold_risks)(sample, loose, lams, test) for test in folds]
+    tasks = [delayed(_fold_risks)(sample, loose, lams, test, relaxed) for test in folds]
     with threadpool_limits(1):  # once for all folds: the same arithmetic for any n_jobs
-        return np.array(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
+        return _best_refit(np.array(Parallel(n_jobs=n_jobs, prefer="threads")(tasks)))
 
 
-def _fold_risks(sample: Sample, settings: Settings, lams: Sequence[float], test: Index) -> Array:
+def _best_refit(risks: Array) -> Array:
+    """Of each lam the refit that is best on average, (n_folds, n_lams)."""
+    best = risks.mean(axis=0).argmax(axis=-1)
+    return risks[:, np.arange(best.size), best]
+
+
+def _refits(
+    forms: Forms, settings: Settings, solution: Solution, relaxed: Sequence[float]
+) -> list[Solution]:
+    """The solution, or critics at the ``relaxed`` lams with its importances."""
+    if not relaxed:
+        return [solution]
+    weights = gradient_weights(np.maximum(solution.eta, ETA_FLOOR), settings.groups)
+    return [
+        replace(solution, U=forms.solve(weights, lam, settings.rho, settings.tau))
+        for lam in relaxed
+    ]
+
+
+def _fold_risks(
+    sample: Sample,
+    settings: Settings,
+    lams: Sequence[float],
+    test: Index,
+    relaxed: Sequence[float],
+) -> Array:
+    """Held-out risks of one fold, (n_lams, n_refits)."""
     train = np.setdiff1d(np.arange(sample.p.size), test)
     inner = sample.rows(train)
     p = sample.p[train] / sample.p[train].sum()
@@ -367,13 +401,24 @@ def _fold_risks(sample: Sample, settings: Settings, lams: Sequence[float], test:
     X = sample.X[test] - p @ sample.X[train]
     psi, weights = sample.psi[test], sample.p[test] / sample.p[test].sum()
     values = fit.bound.values(X) - fit.critic().center
-    critics = map(fit.critic, path(fit.forms, settings, lams, fit.solution.eta))
-    return np.array([weights @ row_risk(values @ c.U, psi, settings.rho) for c in critics])
+
+    def risk(solution: Solution) -> float:
+        return float(weights @ row_risk(values @ fit.critic(solution).U, psi, settings.rho))
+
+    solutions = path(fit.forms, settings, lams, fit.solution.eta)
+    return np.array(
+        [[risk(r) for r in _refits(fit.forms, settings, s, relaxed)] for s in solutions]
+    )
 
 
 def _moment_risks(
-    sample: Sample, settings: Settings, lams: Sequence[float], folds: Sequence[Index]
+    sample: Sample,
+    settings: Settings,
+    lams: Sequence[float],
+    folds: Sequence[Index],
+    relaxed: Sequence[float],
 ) -> Array:
+    """The same for all folds, from sums of moments: (n_folds, n_lams, n_refits)."""
     fit = fit_critic(sample, settings, REFERENCE_LAM)
     bound = bind(sample, settings, next_metric(fit.solution, settings.groups))
     assert isinstance(bound, BoundFourierMap)
@@ -388,8 +433,12 @@ def _moment_risks(
     risks = []
     for part in parts:
         train = whole.remove(part)
-        solutions = path(train.forms(), settings, lams, fit.solution.eta)
-        risks.append([part.risk(s.U, train.mean, settings.rho) for s in solutions])
+        forms = train.forms()
+        solutions = [
+            _refits(forms, settings, solution, relaxed)
+            for solution in path(forms, settings, lams, fit.solution.eta)
+        ]
+        risks.append([[part.risk(r.U, train.mean, settings.rho) for r in s] for s in solutions])
     return np.array(risks)
 
 

@@ -118,7 +118,7 @@ def alternating(
     curve: list[float] = []
     iteration, residual = 0, np.inf
     while True:
-        U = forms.solve(_weights(eta, groups), lam, rho, tau)  # Alg. 1, u-step
+        U = forms.solve(gradient_weights(eta, groups), lam, rho, tau)  # Alg. 1, u-step
         squares = np.maximum(forms.squared_gradients(U), 0.0)
         curve.append(_objective(forms, U, penalties, eta))
         if callback is not None:
@@ -161,7 +161,7 @@ def block_coordinate_descent(
     """
     lam, rho, tau, epsilon = penalties.lam, penalties.rho, penalties.tau, penalties.epsilon
     eta = _start(forms, groups, eta)
-    A = forms.system(_weights(eta, groups), lam, rho, tau)
+    A = forms.system(gradient_weights(eta, groups), lam, rho, tau)
     anchor, factor = eta, cholesky(A)
     U = np.zeros_like(forms.M)
     curve: list[float] = []
@@ -195,10 +195,10 @@ def block_coordinate_descent(
                 eta = candidate
                 break
             size /= 2
-        A = forms.system(_weights(eta, groups), lam, rho, tau)
+        A = forms.system(gradient_weights(eta, groups), lam, rho, tau)
         if np.abs(np.log(eta / anchor)).max() > np.log(2.0):
             anchor, factor = eta, cholesky(A)
-    U = forms.solve(_weights(eta, groups), lam, rho, tau)
+    U = forms.solve(gradient_weights(eta, groups), lam, rho, tau)
     squares = np.maximum(forms.squared_gradients(U), 0.0)
     curve[-1] = _objective(forms, U, penalties, eta)
     return Solution(U, eta, squares, np.array(curve), iteration, residual, residual <= tol)
@@ -303,7 +303,7 @@ def alternating_joint(
     iteration, residual = 0, np.inf
     while True:
         q, V = np.linalg.eigh((output_weights.T / zeta) @ output_weights)
-        weights = _weights(eta, groups)
+        weights = gradient_weights(eta, groups)
         columns = [
             forms.solve(weights, lam, rho + lam * q_l, tau, M=forms.M @ v[:, None])
             for q_l, v in zip(q, V.T, strict=True)
@@ -333,7 +333,7 @@ def decomposition(
 ) -> Decomposition:
     """The terms of the corollary at a solution; they add up exactly, U being exact for eta."""
     U = solution.U
-    weights = _weights(solution.eta, groups)
+    weights = gradient_weights(solution.eta, groups)
     per_target = np.zeros(0)
     if isinstance(solution, JointSolution):
         per_target = 0.5 * penalties.lam * solution.target_squares / solution.zeta
@@ -360,7 +360,8 @@ def _start(forms: Forms, groups: Groups | None, eta: Array | None) -> Array:
     return eta / eta.sum()
 
 
-def _weights(eta: Array, groups: Groups | None) -> Array:
+def gradient_weights(eta: Array, groups: Groups | None) -> Array:
+    """The weight of every D_j in the penalty: 1 / eta, of its group if there are groups."""
     return 1.0 / eta if groups is None else groups.feature_weights(eta)
 
 

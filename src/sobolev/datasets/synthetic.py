@@ -92,11 +92,17 @@ def make_sinexp(
     draw = rng.random if distribution == "uniform" else rng.standard_normal
     z, u = draw((n_samples, 1)), draw((n_samples, n_features))
     X = np.sqrt(correlation) * z + np.sqrt(1 - correlation) * u
-    x1, x2, x3, x4, x5, x6 = X[:, :6].T
-    signal = np.sin(x1 * (x1 + x2)) * np.cos(x3 + x4 * x5) * np.sin(np.exp(x5) + np.exp(x6) - x2)
+    signal = sinexp_signal(X)
     y = signal + signal.std() / np.sqrt(snr) * rng.standard_normal(n_samples)
     descr = f"SinExp: six interacting features, {distribution}, SNR {snr:g}."
     return _bundle(X, y, 6, descr, shuffle_features, rng, return_X_y, as_frame)
+
+
+def sinexp_signal(X: Array) -> Array:
+    """The response of SinExp without noise, from the first six columns."""
+    x1, x2, x3, x4, x5, x6 = X[:, :6].T
+    wave = np.sin(x1 * (x1 + x2)) * np.cos(x3 + x4 * x5)
+    return np.asarray(wave * np.sin(np.exp(x5) + np.exp(x6) - x2))
 
 
 def make_liang(

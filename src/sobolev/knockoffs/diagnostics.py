@@ -133,7 +133,7 @@ class KnockoffDiagnostics:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Effects of all columns against their thresholds, the failing ones in colour."""
-        from sobolev._plot_knockoffs import plot_knockoffs
+        from sobolev.plotting.knockoffs import plot_knockoffs
 
         return plot_knockoffs(self, ax=ax)
 

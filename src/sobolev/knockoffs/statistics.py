@@ -24,7 +24,7 @@ from sobolev._random import RandomState, check_generator, seeded
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index, Mask
 from sobolev.exceptions import ConvergenceWarning
-from sobolev.inference.hrt import feature_importances
+from sobolev.inference.hrt import N_LANDMARKS, feature_importances
 from sobolev.inference.tables import make_evaluator
 from sobolev.knockoffs.groups import GroupsLike, group_labels
 from sobolev.selection import take_rows
@@ -360,7 +360,7 @@ def _first_difference(difference: Array, labels: Index) -> Array:
 def _fresh(estimator: Any, rng: np.random.Generator) -> Any:
     from sobolev.convex import ConvexSIC
 
-    return seeded(ConvexSIC() if estimator is None else estimator, rng)
+    return seeded(ConvexSIC(n_components=N_LANDMARKS) if estimator is None else estimator, rng)
 
 
 def _folds(y: Any, n: int, rng: np.random.Generator) -> Index:

@@ -1,5 +1,7 @@
-"""Reports: one self-contained HTML file."""
+"""Reports: the answer, the table behind it and how it was found, in one HTML file."""
 
-from sobolev.report.html import ranking_report
+from sobolev.report.files import write_result
+from sobolev.report.html import render_report
+from sobolev.report.result import COLUMNS, SCHEMA, Picture, SelectionResult
 
-__all__ = ["ranking_report"]
+__all__ = ["COLUMNS", "SCHEMA", "Picture", "SelectionResult", "render_report", "write_result"]

@@ -1,101 +1,114 @@
-"""A self-contained HTML page for a ranking: headline, picture, table; light and dark."""
+"""One self-contained HTML page for a result: nothing is fetched, every text is escaped."""
 
 from __future__ import annotations
 
 import base64
-import io
-from collections.abc import Mapping
+import hashlib
+import json
 from html import escape
-from typing import TYPE_CHECKING
+from importlib.resources import files
+from typing import Any
 
-import pandas as pd
+import numpy as np
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2024; --paper: #ffffff; --line: #d9dde2;
-        --soft: #5d666f; --chosen: #0072B2; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8eaed; --paper: #16191d; --line: #363c44; --soft: #9aa3ad; --chosen: #56B4E9; }
-}
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-       max-width: 54rem; margin: 2.5rem auto; padding: 0 1.2rem; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin-bottom: .3rem; }
-p.soft, dt, footer { color: var(--soft); }
-img { max-width: 100%; background: #fff; border-radius: 6px; padding: .5rem; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
-td.number, th.number { text-align: right; }
-tr.chosen td:first-child { border-left: 4px solid var(--chosen); }
-dl { display: grid; grid-template-columns: max-content auto; gap: .2rem 1rem; }
-dd { margin: 0; }
-@media print { body { margin: 0; max-width: none; } }
-"""
+from sobolev.report import sections
+from sobolev.report.result import SelectionResult
 
 
-def ranking_report(
-    title: str,
-    headline: str,
-    table: pd.DataFrame,
-    figure: Figure | SubFigure,
-    facts: Mapping[str, object],
-) -> str:
-    """The page as text. Every text is escaped.
+def render_report(result: SelectionResult) -> str:
+    """The report as one HTML page.
 
     Parameters
     ----------
-    title : str
-        Title of the page.
-    headline : str
-        The answer in a sentence.
-    table : DataFrame
-        The ranking; a boolean column "selected" marks rows.
-    figure : matplotlib Figure
-        The picture, embedded.
-    facts : mapping
-        Settings and versions, shown below.
+    result : SelectionResult
 
     Returns
     -------
     str
+        A page that needs no network: style, script, data and pictures are in it, and a content
+        security policy forbids every request. Names and other texts of the user are shown as they
+        are, never read as HTML.
     """
-    buffer = io.BytesIO()
-    figure.figure.savefig(buffer, format="png", dpi=160)
-    picture = base64.b64encode(buffer.getvalue()).decode()
-    listed = "".join(
-        f"<dt>{escape(str(k))}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items()
+    style, script = _asset("page.css"), _script()
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
+    body = [
+        sections.head(result),
+        sections.warnings(result.warnings),
+        sections.slider(result),
+        sections.plots(result),
+        sections.table(),
+        sections.pictures(result.pictures),
+        sections.data_summary(result),
+        sections.methods(result),
+        sections.doubts(result),
+        sections.settings(result),
+    ]
     return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style>"
-        f'<h1>{escape(headline)}</h1><p class="soft">{escape(title)}</p>'
-        f'<p><img alt="{escape(headline)}" src="data:image/png;base64,{picture}"></p>'
-        f"{_table(table)}<h2>Settings</h2><dl>{listed}</dl>"
-        "<footer><p>Importances rank features; by themselves they carry no error guarantee. "
-        "Method: Mroueh, Sercu, Rigotti, Padhi, dos Santos, “Sobolev Independence Criterion”, "
-        "NeurIPS 2019.</p></footer></html>\n"
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(result.headline)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"<main>\n{''.join(body)}</main>\n"
+        f'<script type="application/json" id="data">{page_data(result)}</script>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
-def _table(table: pd.DataFrame) -> str:
-    numeric = [pd.api.types.is_float_dtype(table[c]) for c in table.columns]
-    head = "".join(
-        f"<th{' class=number' if n else ''}>{escape(str(c))}</th>"
-        for c, n in zip(table.columns, numeric, strict=True)
-    )
-    rows = []
-    for values in table.itertuples(index=False, name=None):
-        cells = "".join(_cell(v, n) for v, n in zip(values, numeric, strict=True))
-        chosen = dict(zip(table.columns, values, strict=True)).get("selected", False)
-        rows.append(f"<tr{' class=chosen' if chosen else ''}>{cells}</tr>")
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+def page_data(result: SelectionResult) -> str:
+    """The numbers of the page as JSON that cannot end the script element it stands in."""
+    table = result.table
+    content = {
+        "method": result.method,
+        "fdr": result.fdr,
+        "levels": sections.levels(result.fdr),
+        "draws": int(result.settings.get("n_draws") or 1),
+        "scale": _bh_scale(result),
+        "feature": [str(name) for name in table["feature"]],
+        "kind": [str(kind) for kind in table["kind"]],
+        "selected": [bool(chosen) for chosen in table["selected"]],
+    } | {
+        column: _numbers(table[column])
+        for column in ("importance", "statistic", "pvalue", "qvalue")
+    }
+    # ASCII, so that U+2028 and its like are escaped as well.
+    dumped = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&":
+        dumped = dumped.replace(sign, f"\\u{ord(sign):04x}")
+    return dumped
 
 
-def _cell(value: object, numeric: bool) -> str:
-    if isinstance(value, bool):
-        return f"<td>{'yes' if value else ''}</td>"
-    if numeric:
-        return f"<td class=number>{value:.4f}</td>"
-    return f"<td>{escape(str(value))}</td>"
+def _bh_scale(result: SelectionResult) -> float:
+    """The c of the line level · k / (c m) that the k-th smallest p-value is compared with."""
+    pvalues = np.asarray(_numbers(result.table["pvalue"]), dtype=float)
+    pvalues = pvalues[np.isfinite(pvalues)]
+    procedure = result.settings.get("procedure")
+    if procedure == "by" and pvalues.size:
+        return float((1 / np.arange(1, pvalues.size + 1)).sum())
+    if procedure == "storey" and pvalues.size:
+        from sobolev.inference.multiple_testing import null_share
+
+        return null_share(pvalues)
+    return 1.0
+
+
+def _numbers(column: Any) -> list[float | None]:
+    values = column.to_numpy(dtype=float, na_value=np.nan)
+    return [float(v) if np.isfinite(v) else None for v in values]
+
+
+def _asset(name: str) -> str:
+    return (files("sobolev.report") / name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    parts = "".join(_asset(name) for name in ("plots.js", "page.js"))
+    return f'(() => {{\n"use strict";\n{parts}}})();\n'
+
+
+def _hash(source: str) -> str:
+    digest = hashlib.sha256(source.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sobolev._plot_conditional import INK, NAMED, failing_colors, legend, strip, verb
-from sobolev.plotting import OTHER, _clean
+from sobolev.plotting._style import INK, OTHER, clean
+from sobolev.plotting.conditional import NAMED, failing_colors, legend, strip, verb
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +86,7 @@ def _differences(ax: Axes, diagnostics: KnockoffDiagnostics, colors: dict[int, s
     fail = verb(len(colors))
     title = f"{len(colors) or 'none'} of {p} columns {fail}{_classifier(diagnostics)}"
     ax.set_title(title, loc="left", fontsize=11)
-    _clean(ax)
+    clean(ax)
 
 
 def _power(ax: Axes, diagnostics: KnockoffDiagnostics, colors: dict[int, str]) -> None:
@@ -114,7 +114,7 @@ def _power(ax: Axes, diagnostics: KnockoffDiagnostics, colors: dict[int, str]) -
     ax.set_xlabel("columns, in order")
     ax.set_ylabel("correlation with own knockoff")
     ax.set_title(f"mean {mean:.2f} · the lower, the more power", loc="left", fontsize=9, color=INK)
-    _clean(ax)
+    clean(ax)
 
 
 def _classifier(diagnostics: KnockoffDiagnostics) -> str:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import kstwo
 
 from sobolev._typing import Array, Mask
-from sobolev.plotting import OTHER, _clean, _cycle, _escape
+from sobolev.plotting._style import BAND, INK, OTHER, clean, cycle, shown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 # Failing columns with a colour and a name of their own; the others share a colour.
 NAMED = 6
-BAND, INK, MORE = "#E9EDF2", "#444444", "#E8B08A"
+MORE = "#E8B08A"
 # Points of a curve, however many rows there are.
 POINTS = 400
 LABELS = {
@@ -69,6 +68,8 @@ def _panels() -> tuple[Axes, Axes]:
 
 
 def _curves(ax: Axes, diagnostics: ConditionalDiagnostics, colors: dict[int, str]) -> None:
+    from scipy.stats import kstwo
+
     n, m = diagnostics.pit.shape
     u = np.linspace(0, 1, min(n, POINTS) + 1)
     curves = _deviations(diagnostics.pit, u)
@@ -89,7 +90,7 @@ def _curves(ax: Axes, diagnostics: ConditionalDiagnostics, colors: dict[int, str
     count = f"{len(colors)} of {m}" if colors else f"none of {m}"
     ax.set_title(f"{count} columns {verb(len(colors))} · {n} rows", loc="left", fontsize=11)
     ax.text(0.01, -half, "99 % band", va="bottom", fontsize=8, color=INK, zorder=11)
-    _clean(ax)
+    clean(ax)
 
 
 def _effects(ax: Axes, diagnostics: ConditionalDiagnostics, colors: dict[int, str]) -> None:
@@ -116,10 +117,11 @@ def _effects(ax: Axes, diagnostics: ConditionalDiagnostics, colors: dict[int, st
         color=INK,
     )
     ax.tick_params(axis="y", length=0)
-    _clean(ax)
+    clean(ax)
 
 
 def verb(count: int) -> str:
+    """Of so many columns."""
     return "fails" if count == 1 else "fail"
 
 
@@ -141,7 +143,7 @@ def _bundle(u: Array, curves: Array, color: str, width: float, order: int) -> Li
 
 def failing_colors(failing: Sequence[int]) -> dict[int, str]:
     """A colour of its own for each of the first few, one for all others."""
-    colors = dict(zip(failing[:NAMED], _cycle(len(failing[:NAMED])), strict=True))
+    colors = dict(zip(failing[:NAMED], cycle(len(failing[:NAMED])), strict=True))
     colors.update(dict.fromkeys(failing[NAMED:], MORE))
     return colors
 
@@ -180,7 +182,7 @@ def legend(
     if not colors:
         return
     named = list(colors.items())[:NAMED]
-    labels = [_escape(names[i]) for i, _ in named]
+    labels = [shown_name(names[i]) for i, _ in named]
     shades = [color for _, color in named]
     if len(colors) > len(named):
         labels.append(f"and {len(colors) - len(named)} more")

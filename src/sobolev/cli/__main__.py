@@ -1,0 +1,5 @@
+"""``python -m sobolev.cli``."""
+
+from sobolev.cli.app import main
+
+main()

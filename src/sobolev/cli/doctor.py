@@ -1,0 +1,94 @@
+"""``sobolev doctor``: what the package runs on."""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+import platform
+from typing import Any
+
+import typer
+from threadpoolctl import threadpool_info
+
+from sobolev.cli.versions import version_of, versions
+
+OPTIONAL = {
+    "torch": "networks as critics",
+    "pyarrow": "Parquet and Feather files",
+    "zstandard": ".zst files",
+    "dask": "clusters",
+}
+
+
+def run_doctor(*, json: bool) -> None:
+    """Look and print."""
+    found = examine()
+    if json:
+        typer.echo(json_module.dumps(found, indent=1))
+        return
+    for name, number in found["versions"].items():
+        typer.echo(f"{name:14} {number}")
+    typer.echo(f"{'system':14} {found['system']}")
+    typer.echo(f"{'cores':14} {found['cores']}")
+    for pool in found["threads"]:
+        typer.echo(f"{pool['kind']:14} {pool['library']}, {pool['threads']} threads")
+    for name, part in found["optional"].items():
+        state = part["version"] or f"not installed ({part['for']}): pip install {name}"
+        typer.echo(f"{name:14} {state}")
+    if found["device"] is not None:
+        typer.echo(f"{'device':14} {found['device']}")
+
+
+def examine() -> dict[str, Any]:
+    """Versions, processor, thread pools and optional parts."""
+    import scipy.linalg  # noqa: F401  (its BLAS is one of the pools)
+    import sklearn.utils  # noqa: F401  (brings OpenMP)
+
+    optional = {
+        name: {"version": version_of(name), "for": purpose} for name, purpose in OPTIONAL.items()
+    }
+    return {
+        "versions": versions("convex") | _others(),
+        "system": platform.platform(),
+        "cores": _cores(),
+        "threads": _pools(),
+        "optional": optional,
+        "device": _device() if optional["torch"]["version"] else None,
+    }
+
+
+def _others() -> dict[str, str]:
+    found = {name: version_of(name) for name in ("joblib", "matplotlib", "typer", "rich")}
+    return {name: number for name, number in found.items() if number is not None}
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _pools() -> list[dict[str, Any]]:
+    found = {}
+    for pool in threadpool_info():
+        entry = {
+            "kind": pool["user_api"],
+            "library": " ".join(
+                str(pool.get(k) or "") for k in ("internal_api", "version")
+            ).strip(),
+            "threads": pool["num_threads"],
+        }
+        found[tuple(entry.values())] = entry
+    return list(found.values())
+
+
+def _device() -> str:
+    try:
+        import torch
+    except Exception as error:  # a broken installation is what the doctor is for
+        return f"torch is installed but fails to load: {error}"
+    if torch.cuda.is_available():
+        return f"CUDA, {torch.cuda.get_device_name(0)}"
+    if torch.backends.mps.is_available():
+        return "MPS"
+    return "CPU"

@@ -1,0 +1,48 @@
+"""How a command ends: exit codes, and one line for a mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+def one_line(text: str) -> str:
+    r"""A text on one line, with signs that a terminal would obey spelled out.
+
+    Examples
+    --------
+    >>> from sobolev.cli.ending import one_line
+    >>> print(one_line("a\x1b[31m\n  b"))
+    a\x1b[31m b
+    """
+    joined = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+
+
+@contextmanager
+def ending_cleanly() -> Iterator[None]:
+    """Mistakes of the user end in one line and code 2, Ctrl-C in code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("sobolev: interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        raise
+    except (ValueError, TypeError, OSError, ImportError, ArithmeticError, MemoryError) as error:
+        typer.echo(f"sobolev: {one_line(describe(error))}", err=True)
+        raise typer.Exit(BAD_INPUT) from None
+
+
+def describe(error: BaseException) -> str:
+    """What went wrong, in words."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename is not None else ""
+        return f"{error.strerror}{where}"
+    if isinstance(error, MemoryError):
+        return "not enough memory for a table of this size; take fewer rows or columns"
+    return str(error) or type(error).__name__

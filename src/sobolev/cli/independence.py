@@ -1,0 +1,109 @@
+"""``sobolev test``: whether anything in x tells anything of y."""
+
+from __future__ import annotations
+
+import json as json_module
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from sobolev.cli.ending import one_line
+from sobolev.cli.running import plain_words, tell_preparation
+from sobolev.cli.screen import Reporter
+from sobolev.cli.versions import versions
+from sobolev.frames import Prepared, prepare, read_table
+from sobolev.frames.names import known
+from sobolev.inference import sic_test
+from sobolev.report.files import plain
+
+SHOWN = 10
+
+
+def run_test(
+    path: Path,
+    x: list[str],
+    y: list[str],
+    *,
+    permutations: int,
+    blocks: str | None,
+    seed: int,
+    columns: dict[str, Any],
+    reading: dict[str, Any],
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Read, test and print."""
+    with Reporter(quiet) as reporter:
+        reporter.stage("reading")
+        frame = read_table(path, **reading)
+        labels = None
+        if blocks is not None:
+            names = known([blocks], list(frame.columns), "--blocks")
+            if frame[names[0]].isna().any():
+                raise ValueError(f"--blocks: column {names[0]!r} has missing values; fill them in.")
+            columns = columns | {"exclude": [*columns["exclude"], *names]}
+            labels = frame[names[0]].astype(str).to_numpy()
+        data = prepare(frame, y, only=x, **columns)
+        tell_preparation(data, reporter)
+        if labels is not None and len(labels) != len(data.X):
+            raise ValueError("--blocks needs all rows; use --missing impute, not drop.")
+        reporter.stage("testing")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = sic_test(
+                data.X, data.y, n_permutations=permutations, blocks=labels, random_state=seed
+            )
+        said = [*data.notes, *plain_words(caught)]
+        for text in said[len(data.notes) :]:
+            reporter.say(f"warning: {text}")
+    order, shares = _order(data, result.importances)
+    if json:
+        content = {
+            "schema": 1,
+            "x": list(data.variables),
+            "y": list(data.targets),
+            "rows": len(data.X),
+            "statistic": result.statistic,
+            "pvalue": result.pvalue,
+            "sic": result.sic,
+            "kernel": result.kernel,
+            "permutations": permutations,
+            "importances": [{"feature": name, "importance": shares[name]} for name in order],
+            "set_aside": [{"column": name, "reason": reason} for name, reason in data.set_aside],
+            "seed": seed,
+            "versions": versions("convex"),
+            "warnings": said,
+        }
+        typer.echo(json_module.dumps(plain(content), indent=1, ensure_ascii=False))
+    else:
+        _print(result, data, order, shares, permutations)
+
+
+def _order(data: Prepared, importances: Any) -> tuple[list[str], dict[str, float]]:
+    shares = {name: float(importances[cols].sum()) for name, cols in data.variables.items()}
+    names = list(shares)
+    return [names[i] for i in np.argsort([-shares[n] for n in names], kind="stable")], shares
+
+
+def _print(
+    result: Any, data: Prepared, order: list[str], shares: dict[str, float], permutations: int
+) -> None:
+    responses = one_line(", ".join(data.targets))
+    features = "the feature" if len(shares) == 1 else f"the {len(shares)} features"
+    least = 1 / (permutations + 1)
+    sign = "≤" if result.pvalue <= least * (1 + 1e-9) else "="
+    verdict = (
+        f"{responses} depends on {features}"
+        if result.pvalue <= 0.05
+        else f"no sign that {responses} depends on {features}"
+    )
+    typer.echo(f"p {sign} {result.pvalue:.3g}: {verdict}.")
+    typer.echo(f"statistic {result.statistic:.3f}, {permutations} permutations, {len(data.X)} rows")
+    typer.echo("\nimportance  feature")
+    for name in order[:SHOWN]:
+        typer.echo(f"{shares[name]:10.4f}  {one_line(name)}")
+    if len(order) > SHOWN:
+        typer.echo(f"… and {len(order) - SHOWN} more")

@@ -1,0 +1,70 @@
+"""The folder of results: all files or none, and never over the files of others."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from sobolev.report import SelectionResult, write_result
+
+FILES = ("selection.csv", "result.json", "report.html")
+
+
+def check_folder(folder: Path) -> None:
+    """Say before the work what would stop it at the end: no permission, or files of others."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--out {str(folder)!r} is a file; give a folder.")
+    present = [name for name in FILES if (folder / name).exists()]
+    if present and not _is_ours(folder / "result.json"):
+        raise ValueError(
+            f"{str(folder / present[0])!r} is there already and not of a run of sobolev; choose "
+            "another folder with --out."
+        )
+    parent = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise ValueError(f"no permission to write to {str(parent)!r}; choose another --out.")
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and {"schema", "method", "features"} <= found.keys()
+
+
+def save(result: SelectionResult, folder: Path) -> dict[str, Path]:
+    """Write the files to a hidden folder, then move them into place.
+
+    Parameters
+    ----------
+    result : SelectionResult
+    folder : Path
+        Made if need be, and removed again if nothing could be written.
+
+    Returns
+    -------
+    dict of Path
+        By file name.
+    """
+    made = [p for p in (folder, *folder.parents) if not p.exists()]
+    staging = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(dir=folder, prefix=".sobolev-"))
+        written = write_result(result, staging)
+        return {name: path.replace(folder / name) for name, path in written.items()}
+    except BaseException:
+        if staging is not None:
+            shutil.rmtree(staging, ignore_errors=True)
+            staging = None
+        for path in made:
+            if path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
+        raise
+    finally:
+        if staging is not None:
+            shutil.rmtree(staging, ignore_errors=True)

@@ -1,0 +1,100 @@
+"""Indicators of categories, and the variables that are ranked or tested as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from sobolev.conditionals.joint import MAX_PATTERNS
+from sobolev.conditionals.mixed import MAX_CATEGORIES
+from sobolev.frames.columns import MOST_CATEGORIES
+
+assert MOST_CATEGORIES <= MAX_PATTERNS
+
+
+def encode(
+    columns: Mapping[str, pd.Series],
+    kinds: Mapping[str, str],
+    groups: Mapping[str, list[str]],
+    *,
+    reference: bool,
+) -> tuple[pd.DataFrame, dict[str, list[int]], dict[str, str]]:
+    """Numbers for all columns, and where each variable stands among them.
+
+    Parameters
+    ----------
+    columns : mapping of Series
+        Without missing values.
+    kinds : mapping of str
+    groups : mapping from a name to columns
+        Columns that were set aside are passed over.
+    reference : bool
+        Leave out the most frequent of three or more categories.
+
+    Returns
+    -------
+    X : DataFrame of float
+    variables : mapping from a name to positions in X
+    kinds : mapping of str
+    """
+    parts: dict[str, np.ndarray] = {}
+    places: dict[str, list[int]] = {}
+    for name, column in columns.items():
+        found = (
+            _indicators(name, column, reference)
+            if kinds[name] == "categorical"
+            else {name: column.to_numpy(dtype=float)}
+        )
+        begin = len(parts)
+        for label, values in found.items():
+            while label in parts or (label != name and label in columns):
+                label += "'"
+            parts[label] = values
+        places[name] = list(range(begin, len(parts)))
+    X = pd.DataFrame(parts)
+    variables, merged = _merge(places, kinds, groups)
+    return X, variables, merged
+
+
+def _indicators(name: str, column: pd.Series, reference: bool) -> dict[str, np.ndarray]:
+    """One column for each category; one is enough for two."""
+    levels = sorted(column.unique())
+    if len(levels) == 2:
+        levels = levels[1:]
+    elif reference:
+        frequent = column.mode().iloc[0]
+        levels = [level for level in levels if level != frequent]
+    return {f"{name}={level}": (column == level).to_numpy(dtype=float) for level in levels}
+
+
+def _merge(
+    places: Mapping[str, list[int]], kinds: Mapping[str, str], groups: Mapping[str, list[str]]
+) -> tuple[dict[str, list[int]], dict[str, str]]:
+    """Groups stand where their first column stood."""
+    owner = {column: name for name, members in groups.items() for column in members}
+    variables: dict[str, list[int]] = {}
+    merged: dict[str, str] = {}
+    for column, positions in places.items():
+        name = owner.get(column, column)
+        if name != column and name in places and owner.get(name) != name:
+            raise ValueError(f"--groups: the group {name!r} has the name of a column; rename it.")
+        variables.setdefault(name, []).extend(positions)
+        numeric = kinds[column] == "numeric" or merged.get(name) == "numeric"
+        merged[name] = "numeric" if numeric else "categorical"
+    return variables, merged
+
+
+def refuse_mixed_groups(X: pd.DataFrame, variables: Mapping[str, list[int]]) -> None:
+    """Groups that the holdout randomization test cannot replace jointly, by name."""
+    for name, positions in variables.items():
+        own = X.iloc[:, positions]
+        if len(positions) == 1 or own.drop_duplicates().shape[0] <= MAX_PATTERNS:
+            continue
+        few = [column for column in own if own[column].nunique() <= MAX_CATEGORIES]
+        if few:
+            raise ValueError(
+                f"the group {name!r} has numeric columns beside {few[0]!r}, which has few values; "
+                "put columns of few values into a group of their own, or use --method knockoffs."
+            )

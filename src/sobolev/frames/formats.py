@@ -1,0 +1,132 @@
+"""Which files are tables, by their names, and how to open them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, BinaryIO
+
+# What a suffix says of the delimiter; None is found out from the first lines.
+TEXT: dict[str, str | None] = {".csv": None, ".tsv": "\t", ".tab": "\t", ".txt": None, ".dat": None}
+PARQUET = (".parquet", ".pq")
+FEATHER = (".feather", ".arrow")
+KNOWN = (*TEXT, *PARQUET, *FEATHER)
+SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+DAMAGED = (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile)
+
+
+def suffixes(path: Path) -> tuple[str, str]:
+    """The kind of a table and its compression ("" if none): ".csv" and ".gz".
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from sobolev.frames.formats import suffixes
+    >>> suffixes(Path("my.data.TSV.gz"))
+    ('.tsv', '.gz')
+    """
+    kinds = [suffix.lower() for suffix in path.suffixes]
+    packed = kinds.pop() if kinds and kinds[-1] in (*_OPENERS, ".zst") else ""
+    kind = kinds[-1] if kinds else ""
+    if kind in SHEETS:
+        raise ValueError(
+            f"{path.name!r} is a spreadsheet; save the sheet as CSV first (in the spreadsheet "
+            "program: Save As, CSV UTF-8)."
+        )
+    if kind not in KNOWN:
+        raise ValueError(
+            f"{path.name!r} has no name of a table; use one that ends in .csv, .tsv, .txt, "
+            ".parquet or .feather, perhaps with .gz, .bz2, .xz, .zip or .zst behind it."
+        )
+    return kind, packed
+
+
+def check_file(path: Path) -> None:
+    """A file that is there and not empty."""
+    if path.is_dir():
+        raise ValueError(f"{str(path)!r} is a folder; give the file in it that holds the table.")
+    if not path.exists():
+        raise ValueError(f"there is no file {str(path)!r}{_similar(path)}.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path.name!r} is empty.")
+
+
+def _similar(path: Path) -> str:
+    try:
+        near = get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1)
+    except OSError:
+        near = []
+    return f"; did you mean {near[0]!r}?" if near else "; check the name and the folder"
+
+
+@contextmanager
+def open_table(path: Path, packed: str) -> Iterator[BinaryIO]:
+    """The bytes of a table, unpacked; a damaged archive is an error that says so."""
+    try:
+        with open(path, "rb") as raw, _OPENERS.get(packed, _OPENERS[""])(raw) as stream:
+            yield stream
+    except DAMAGED as error:
+        raise ValueError(
+            f"{path.name!r} is damaged or not a {packed} file ({_first_line(error)}); make or "
+            "download it again."
+        ) from error
+    except OSError as error:
+        if packed and error.errno is None:  # bz2 has no error of its own
+            raise ValueError(
+                f"{path.name!r} is damaged or not a {packed} file ({_first_line(error)}); make or "
+                "download it again."
+            ) from error
+        raise
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+@contextmanager
+def _plain(raw: Any) -> Iterator[Any]:
+    yield raw
+
+
+@contextmanager
+def _only_member(raw: Any) -> Iterator[Any]:
+    with zipfile.ZipFile(raw) as archive:
+        inside = [n for n in archive.namelist() if not n.endswith("/") and "__MACOSX" not in n]
+        if len(inside) != 1:
+            raise ValueError(
+                f"the .zip file holds {len(inside)} files; pack the table alone, or unpack it."
+            )
+        with archive.open(inside[0]) as stream:
+            yield stream
+
+
+@contextmanager
+def _zstandard(raw: Any) -> Iterator[Any]:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise ImportError("reading .zst files needs zstandard: pip install zstandard") from error
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(raw) as stream:
+            yield io.BufferedReader(stream)
+    except zstandard.ZstdError as error:
+        raise EOFError(str(error)) from error
+
+
+_OPENERS: dict[str, Callable[[Any], Any]] = {
+    "": _plain,
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zip": _only_member,
+    ".zst": _zstandard,
+}

@@ -1,0 +1,100 @@
+"""Missing values: refused with counts, dropped with their rows, or filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from sobolev._typing import Mask
+from sobolev.selection import list_some
+
+MISSING = ("error", "drop", "impute")
+MIN_ROWS = 10
+
+
+def handle_missing(
+    columns: Mapping[str, pd.Series],
+    responses: Mapping[str, pd.Series],
+    missing: str,
+    notes: list[str],
+    set_aside: list[tuple[str, str]],
+) -> tuple[Mask, dict[str, pd.Series]]:
+    """The rows to keep, and the features without missing values in them.
+
+    Parameters
+    ----------
+    columns, responses : mapping of Series
+    missing : {"error", "drop", "impute"}
+        Responses are never filled in: their rows are dropped.
+    notes, set_aside : list
+        Gain what was done.
+
+    Returns
+    -------
+    kept : array of bool
+    columns : mapping of Series
+    """
+    for name, column in responses.items():
+        if column.isna().all():
+            raise ValueError(f"target {name!r} has no values.")
+    empty = [name for name, column in columns.items() if column.isna().all()]
+    if empty and missing == "error":
+        raise ValueError(
+            f"{_columns(empty)} no values; leave {'it' if len(empty) == 1 else 'them'} out with "
+            f"--exclude {','.join(empty[:5])}{',…' if len(empty) > 5 else ''}"
+        )
+    set_aside += [(name, "no values") for name in empty]
+    present = {name: column for name, column in columns.items() if name not in set(empty)}
+    gaps = {name: int(c.isna().sum()) for name, c in {**present, **responses}.items()}
+    gaps = {name: count for name, count in gaps.items() if count}
+    n = len(next(iter(responses.values())))
+    if not gaps:
+        return np.ones(n, dtype=bool), present
+    if missing == "error":
+        counts = list_some([f"{name!r} {count}" for name, count in gaps.items()], 8)
+        raise ValueError(
+            f"values are missing ({n} rows; by column: {counts}); pass --missing drop to leave out "
+            "these rows, --missing impute to fill in median or most frequent value, or --exclude "
+            "the columns."
+        )
+    watched = {**present, **responses} if missing == "drop" else responses
+    kept = ~np.any([column.isna().to_numpy() for column in watched.values()], axis=0)
+    if kept.sum() < MIN_ROWS:
+        raise ValueError(
+            f"only {int(kept.sum())} of {n} rows have no missing values; --missing impute fills "
+            "them in, or --exclude the columns with most gaps."
+        )
+    if not kept.all():
+        what = "with missing values" if missing == "drop" else "without a value of the target"
+        notes.append(f"{int((~kept).sum())} of {n} rows {what} were left out.")
+    if missing == "impute":
+        present = _impute(present, kept, notes)
+    return kept, present
+
+
+def _impute(columns: Mapping[str, pd.Series], kept: Mask, notes: list[str]) -> dict[str, pd.Series]:
+    filled, counts = {}, []
+    for name, column in columns.items():
+        gaps = int(column[kept].isna().sum())
+        filled[name] = column
+        if gaps:
+            seen = column[kept].dropna()
+            if seen.empty:
+                raise ValueError(f"column {name!r} has no values where the target has some.")
+            text = column.dtype == object
+            value = seen.mode().iloc[0] if text else float(seen.median())
+            filled[name] = column.where(column.notna(), value)
+            counts.append(f"{name!r} {gaps}")
+    if counts:
+        notes.append(
+            "Missing values were filled in with the median or the most frequent value, which can "
+            f"blur effects ({list_some(counts)})."
+        )
+    return filled
+
+
+def _columns(names: list[str]) -> str:
+    shown = list_some([repr(name) for name in names])
+    return f"column {shown} has" if len(names) == 1 else f"columns {shown} have"

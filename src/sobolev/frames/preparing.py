@@ -1,0 +1,218 @@
+"""From a table as it was read to the numbers that the estimators take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sobolev._parameters import check_option
+from sobolev.frames.columns import identifier, kind_of, labels, most_categories, numbers
+from sobolev.frames.encoding import encode
+from sobolev.frames.missing import MISSING, handle_missing
+from sobolev.frames.names import known, parse_group_options
+from sobolev.selection import list_some
+
+TASKS = ("auto", "regression", "classification")
+# Whole numbers with at most this many values could be classes: say how they are taken.
+DOUBTFUL = 10
+UNUSABLE = {
+    "date": "dates; turn them into numbers, such as days since the start, to use them",
+    "other": "neither numbers nor text",
+}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table as the estimators take it.
+
+    Attributes
+    ----------
+    X : DataFrame of float
+        Numeric columns, and the indicators of categories.
+    y : array or DataFrame
+        Numbers, or labels as text; a DataFrame if there are several responses.
+    targets : tuple of str
+    variables : mapping
+        The positions in X of every variable that is ranked or tested.
+    kinds : mapping
+        "numeric" or "categorical" for each variable.
+    set_aside : list of (column, reason)
+    notes : list of str
+        What was done to the data, in plain words.
+    rows_read, columns_read : int
+        Of the file.
+    """
+
+    X: pd.DataFrame
+    y: Any
+    targets: tuple[str, ...]
+    variables: Mapping[str, list[int]]
+    kinds: Mapping[str, str]
+    set_aside: list[tuple[str, str]]
+    notes: list[str]
+    rows_read: int
+    columns_read: int
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether some variable has more than one column."""
+        return any(len(columns) > 1 for columns in self.variables.values())
+
+
+def prepare(
+    frame: pd.DataFrame,
+    targets: Sequence[str],
+    *,
+    only: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    missing: str = "error",
+    task: str = "auto",
+    reference: bool = False,
+) -> Prepared:
+    """Split a table into features and responses and make numbers of them.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As :func:`read_table` gives it.
+    targets : sequence of str
+        Names of the responses; one text may hold several, with commas between.
+    only : sequence of str, optional
+        The features; by default all other columns.
+    exclude, keep, categorical : sequence of str, optional
+        Columns to leave out, to keep though they look like identifiers, and to take as categories.
+    groups : sequence of str, optional
+        ``name=column,column`` or files of such lines.
+    missing : {"error", "drop", "impute"}, default="error"
+    task : {"auto", "regression", "classification"}, default="auto"
+    reference : bool, default=False
+        Leave out the most frequent category, so that no indicator follows from the others.
+
+    Returns
+    -------
+    Prepared
+    """
+    check_option("--missing", missing, MISSING)
+    check_option("--task", task, TASKS)
+    names = list(frame.columns)
+    responses = known(targets, names, "--target")
+    left_out = known(exclude, names, "--exclude")
+    clash = [name for name in responses if name in left_out]
+    if clash:
+        raise ValueError(f"column {clash[0]!r} is both --target and in --exclude.")
+    unused = {*responses, *left_out}
+    features = [name for name in known(only, names, "--x") or names if name not in unused]
+    as_text = known(categorical, names, "--categorical")
+    wanted = {*known(keep, names, "--keep"), *as_text}
+    rows_read = len(frame)
+    frame = frame.dropna(how="all")
+    notes = _blank_rows(rows_read - len(frame))
+
+    y = {name: _response(frame[name], task, name in as_text, notes) for name in responses}
+    set_aside = [(name, "left out by --exclude") for name in left_out]
+    columns, kinds = {}, {}
+    for name in features:
+        column, kind, reason = _feature(frame[name], name in as_text, name in wanted)
+        if reason is None:
+            columns[name], kinds[name] = column, kind
+        else:
+            set_aside.append((name, reason))
+    kept, dropped = handle_missing(columns, y, missing, notes, set_aside)
+    columns = {name: column[kept] for name, column in dropped.items()}
+    y = {name: column[kept] for name, column in y.items()}
+    for name, column in y.items():
+        _check_response(name, column)
+    for name in [name for name, column in columns.items() if _is_constant(column)]:
+        set_aside.append((name, "constant"))
+        del columns[name]
+    if not columns:
+        raise ValueError(f"no column is left to explain {', '.join(map(repr, responses))}.")
+    given = parse_group_options(groups, names)
+    X, variables, kinds = encode(columns, kinds, given, reference=reference)
+    return Prepared(
+        X, _together(y), tuple(responses), variables, kinds, set_aside, notes, rows_read, len(names)
+    )
+
+
+def _blank_rows(count: int) -> list[str]:
+    return [f"{count} blank rows were left out."] if count else []
+
+
+def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series, str, str | None]:
+    """The column as floats or text, its kind, and why it is set aside, if it is."""
+    kind = "categorical" if as_text else kind_of(column)
+    if kind in UNUSABLE:
+        return column, kind, UNUSABLE[kind]
+    reason = None if wanted else identifier(column, kind)
+    if kind == "numeric":
+        found = numbers(column)
+        infinite = int(np.isinf(found).sum())
+        if infinite and reason is None:
+            raise ValueError(
+                f"column {column.name!r} holds infinity in {infinite} of {found.size} rows; mend "
+                f"the values, or leave the column out with --exclude {column.name!r}."
+            )
+        return pd.Series(found, name=column.name), kind, reason
+    values, most = labels(column), most_categories(len(column))
+    count = values.nunique()
+    if reason is None and count > most:
+        reason = f"{count} different texts, more than {most} categories"
+    return values, kind, reason
+
+
+def _response(column: pd.Series, task: str, as_text: bool, notes: list[str]) -> pd.Series:
+    """Floats or labels."""
+    kind, name = ("categorical" if as_text else kind_of(column)), column.name
+    if kind in UNUSABLE:
+        raise ValueError(f"target {name!r} holds {UNUSABLE[kind]}.")
+    if kind == "categorical" and task == "regression":
+        raise ValueError(f"target {name!r} holds text, not numbers; leave out --task regression.")
+    if kind == "categorical" or task == "classification":
+        found, most = labels(column), most_categories(len(column))
+        if found.nunique() > most:
+            raise ValueError(
+                f"target {name!r} has {found.nunique()} classes in {len(column)} rows, more than "
+                f"{most}; merge classes, or take a numeric target."
+            )
+        return found
+    values = pd.Series(numbers(column), name=name)
+    if np.isinf(values).any():
+        raise ValueError(f"target {name!r} holds infinity; mend or drop these rows.")
+    distinct = values.dropna().unique()
+    if task == "auto" and 2 < distinct.size <= DOUBTFUL and (distinct % 1 == 0).all():
+        notes.append(
+            f"The target {name!r} has {distinct.size} whole values and is taken as a number; "
+            "--task classification takes them as classes."
+        )
+    return values
+
+
+def _check_response(name: str, column: pd.Series) -> None:
+    if column.nunique() < 2:
+        raise ValueError(f"target {name!r} has one value only, {column.iloc[0]!r}; it must vary.")
+    if column.dtype == object:
+        counts = column.value_counts()
+        if counts.min() < 2:
+            rare = list_some([repr(label) for label in counts[counts < 2].index])
+            raise ValueError(
+                f"target {name!r} has classes of a single row: {rare}; merge or drop them."
+            )
+
+
+def _is_constant(column: pd.Series) -> bool:
+    return bool((column.to_numpy() == column.iloc[0]).all())
+
+
+def _together(y: Mapping[str, pd.Series]) -> Any:
+    columns = [c.to_numpy(dtype=object if c.dtype == object else float) for c in y.values()]
+    if len(columns) == 1:
+        return columns[0].astype(str) if columns[0].dtype == object else columns[0]
+    named = {n: pd.Series(c, dtype=c.dtype) for n, c in zip(y, columns, strict=True)}
+    return pd.DataFrame(named)

@@ -1,0 +1,86 @@
+"""One function reads a table from any file that the command takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from sobolev.frames.formats import PARQUET, TEXT, check_file, open_table, suffixes
+from sobolev.frames.text import read_text, refuse_duplicates
+
+
+def read_table(
+    path: str | Path,
+    *,
+    encoding: str | None = None,
+    sep: str | None = None,
+    decimal: str = ".",
+    na: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Read CSV, TSV, other delimited text, Parquet or Feather, packed or not.
+
+    Parameters
+    ----------
+    path : str or Path
+        The kind of table is told by the name.
+    encoding : str, optional
+        Of text; UTF-8 by default, or what a byte order mark says.
+    sep : str, optional
+        The delimiter of text; found out by default.
+    decimal : str, default="."
+        The decimal sign of text.
+    na : sequence of str, optional
+        Further marks of missing values, beside the empty field, NA, NaN, null and the like.
+
+    Returns
+    -------
+    DataFrame
+        With names that are text, all different, and at least one row.
+    """
+    path = Path(path)
+    check_file(path)
+    kind, packed = suffixes(path)
+    if kind in TEXT:
+        frame = read_text(path, kind, packed, encoding=encoding, sep=sep, decimal=decimal, na=na)
+    else:
+        frame = _read_arrow(path, kind, packed)
+    frame.columns = pd.Index([_name(name) for name in frame.columns], dtype=object)
+    refuse_duplicates(path, list(frame.columns))
+    if frame.shape[0] == 0:
+        raise ValueError(f"{path.name!r} has columns but no rows.")
+    return frame
+
+
+def _name(name: Any) -> str:
+    parts = name if isinstance(name, tuple) else (name,)
+    return " ".join(str(part) for part in parts)
+
+
+def _read_arrow(path: Path, kind: str, packed: str) -> pd.DataFrame:
+    try:
+        import pyarrow
+        from pyarrow import feather, parquet
+    except ImportError as error:
+        raise ImportError(f"reading {kind} files needs pyarrow: pip install pyarrow") from error
+    try:
+        with open_table(path, packed) as stream:
+            source = pyarrow.BufferReader(stream.read())
+            # Not by path: there "a=b" in the name of a folder would become a column.
+            read = parquet.read_table if kind in PARQUET else feather.read_table
+            table = read(source)
+    except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise ValueError(
+            f"{path.name!r} cannot be read as {kind[1:]}; it is cut short or of another kind "
+            f"({reason[0]})."
+        ) from error
+    refuse_duplicates(path, list(table.column_names))
+    frame = table.to_pandas()
+    if not isinstance(frame.index, pd.RangeIndex) and any(frame.index.names):
+        frame = frame.reset_index()
+    return frame.reset_index(drop=True)

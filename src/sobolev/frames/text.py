@@ -1,0 +1,170 @@
+"""Tables as text: encoding, delimiter, header and the number of fields in every line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pandas as pd
+
+from sobolev.frames.formats import TEXT, open_table
+
+DELIMITERS = (",", ";", "\t", "|")
+NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
+# Byte order marks of encodings that need no guess.
+MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+SAMPLE = 1 << 16
+SAMPLE_LINES = 20
+ROW_NAMES = "row names"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text table is written.
+
+    Attributes
+    ----------
+    encoding, delimiter : str
+    names : tuple of str
+        Of all columns, with one for row names that the header leaves out.
+    """
+
+    encoding: str
+    delimiter: str
+    names: tuple[str, ...]
+
+
+def read_text(
+    path: Path,
+    kind: str,
+    packed: str,
+    *,
+    encoding: str | None = None,
+    sep: str | None = None,
+    decimal: str = ".",
+    na: Sequence[str] = (),
+) -> pd.DataFrame:
+    """A text table; a first pass checks what pandas would pass over in silence."""
+    delimiter = TEXT[kind] if sep is None else NAMED.get(sep.lower(), sep)
+    if delimiter is not None and len(delimiter) != 1:
+        raise ValueError(f"--sep {sep!r} must be one character, tab, comma, semicolon or space.")
+    if len(decimal) != 1:
+        raise ValueError(f"--decimal {decimal!r} must be one character.")
+    try:
+        layout = examine(path, packed, encoding, delimiter, spaces=kind in (".txt", ".dat"))
+        if decimal == layout.delimiter:
+            raise ValueError(f"{path.name!r} has {decimal!r} between its columns; check --decimal.")
+        with open_table(path, packed) as stream:
+            return pd.read_csv(
+                io.TextIOWrapper(stream, encoding=layout.encoding, newline=""),
+                sep=layout.delimiter,
+                decimal=decimal,
+                header=0,
+                names=list(layout.names),
+                index_col=False,
+                na_values=list(na),
+                skipinitialspace=True,
+                low_memory=False,
+            )
+    except UnicodeDecodeError as error:
+        asked = f"--encoding {encoding}" if encoding else "UTF-8"
+        raise ValueError(
+            f"{path.name!r} is not {asked} text (byte 0x{error.object[error.start]:02x}); pass "
+            "its encoding, such as --encoding latin-1 or --encoding utf-16, or save it as UTF-8."
+        ) from error
+    except UnicodeError as error:  # utf-16 without its mark
+        raise ValueError(f"{path.name!r} is not --encoding {encoding} text ({error}).") from error
+    except LookupError as error:
+        raise ValueError(
+            f"--encoding {encoding!r} is unknown; use utf-8, latin-1, cp1252 or utf-16."
+        ) from error
+    except csv.Error as error:
+        raise ValueError(
+            f"{path.name!r} cannot be split into columns ({error}); look for a quote that is not "
+            "closed."
+        ) from error
+
+
+def examine(
+    path: Path, packed: str, encoding: str | None, delimiter: str | None, *, spaces: bool = False
+) -> Layout:
+    """Find encoding, delimiter and names; every line must have as many fields as the header."""
+    with open_table(path, packed) as stream:
+        sample = stream.read(SAMPLE)
+        encoding = encoding or MARKS.get(sample[:2], "utf-8-sig")
+        if "16" not in encoding and b"\0" in sample:
+            raise ValueError(f"{path.name!r} is not text, whatever its name says.")
+        if delimiter is None:
+            delimiter = sniff(sample.decode(encoding, errors="replace"), spaces=spaces)
+    with open_table(path, packed) as stream:
+        rows = _rows(stream, encoding, delimiter)
+        header = next(rows, None)
+        if header is None:
+            raise ValueError(f"{path.name!r} is empty.")
+        names = [name.strip() for name in header[1]]
+        refuse_duplicates(path, names)
+        return Layout(encoding, delimiter, tuple(_check_rows(path, names, rows)))
+
+
+def sniff(sample: str, *, spaces: bool = False) -> str:
+    r"""The delimiter of a text: the one that splits its first lines most evenly.
+
+    Examples
+    --------
+    >>> from sobolev.frames.text import sniff
+    >>> sniff("a;b\n1,5;2,5\n")
+    ';'
+    """
+    lines = [line for line in sample.splitlines()[: SAMPLE_LINES + 1] if line.strip()]
+    if len(lines) > 2 and len(sample) >= SAMPLE // 2:
+        lines = lines[:-1]  # perhaps cut in the middle
+
+    def score(delimiter: str) -> tuple[float, int]:
+        counts = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
+        if not counts or counts[0] < 2:
+            return 0.0, 0
+        even = [count in (counts[0], counts[0] + 1) for count in counts]
+        return sum(even) / len(even), counts[0]
+
+    best = max(DELIMITERS, key=score)  # the first of equals
+    if score(best)[1] >= 2:
+        return best
+    return " " if spaces and score(" ")[1] >= 2 else ","
+
+
+def _rows(stream: BinaryIO, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines that are not blank, with their numbers."""
+    text = io.TextIOWrapper(stream, encoding=encoding, newline="")
+    reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
+    return ((reader.line_num, row) for row in reader if row and (len(row) > 1 or row[0].strip()))
+
+
+def refuse_duplicates(path: Path, names: list[Any]) -> None:
+    """Names that stand twice in a file."""
+    twice = [name for name, count in Counter(names).items() if count > 1 and name != ""]
+    if twice:
+        shown = ", ".join(repr(name) for name in twice[:5]) + (" …" if len(twice) > 5 else "")
+        raise ValueError(f"{path.name!r} has several columns named {shown}; rename them.")
+
+
+def _check_rows(path: Path, names: list[str], rows: Iterator[tuple[int, list[str]]]) -> list[str]:
+    """The names, with one in front where the header leaves out that of the row names."""
+    width, count = len(names), 0
+    for count, (line, row) in enumerate(rows, start=1):
+        if count == 1 and len(row) == width + 1 and row[-1] != "":
+            width += 1
+            names = [ROW_NAMES, *names]
+        if len(row) != width:
+            raise ValueError(
+                f"line {line} of {path.name!r} has {len(row)} fields, but the "
+                f"{'header' if width == len(names) else 'line before'} has {width}; mend that "
+                "line, or pass the delimiter with --sep."
+            )
+    if count == 0:
+        raise ValueError(f"{path.name!r} has a header but no rows.")
+    return [name or f"column {j + 1}" for j, name in enumerate(names)]

@@ -1,0 +1,121 @@
+"""What the pictures share: colours, axes, and names shown as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sobolev._typing import Array, Mask
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's palette, safe for colour-blind readers.
+SELECTED, OTHER, ACCENT = "#0072B2", "#B8BDC4", "#D55E00"
+CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+INK, BAND = "#444444", "#E9EDF2"
+# Light forms of the colours of selected features and of accents, for areas.
+SELECTED_AREA, ACCENT_AREA = "#DCEAF5", "#FBE9DC"
+# Characters of a name; longer ones lose their middle.
+MAX_NAME = 32
+# Points of the smallest text that is still read.
+MIN_FONT = 7.0
+
+
+def make_axes(ax: Axes | None, height: float, width: float = 7.0) -> Axes:
+    """The given axes, or those of a new figure, in inches."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(width, min(height, 14.0)), layout="constrained")[1]
+
+
+def shown_name(name: Any, most: int = MAX_NAME) -> str:
+    """A name as it is: on one line, not too long, and a dollar sign starts no formula."""
+    return _shortened(name, most).replace("$", r"\$")
+
+
+def _shortened(name: Any, most: int, tag: str = "") -> str:
+    """A long name without its middle, or with a tag for its end."""
+    text = " ".join(str(name).split())
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 2
+    end = tag or text[-tail:]
+    return f"{text[: most - 1 - len(end)]}…{end}"
+
+
+def shown_names(feature_names: Sequence[str] | None, d: int, most: int = MAX_NAME) -> list[str]:
+    """A name for each of d columns."""
+    names = [f"x{j}" for j in range(d)] if feature_names is None else list(feature_names)
+    if len(names) != d:
+        raise ValueError(f"feature_names has {len(names)} names for {d} features; give one each.")
+    short = [_shortened(name, most) for name in names]
+    counts = Counter(short)
+    for j, name in enumerate(names):
+        if counts[short[j]] > 1:  # told apart by their middle only: by position, then
+            short[j] = _shortened(name, most, tag=f"#{j}")
+    return [text.replace("$", r"\$") for text in short]
+
+
+def cycle(count: int) -> list[str]:
+    """So many colours."""
+    return [CYCLE[i % len(CYCLE)] for i in range(count)]
+
+
+def clean(ax: Axes) -> None:
+    """No frame above and right; no text is set by TeX, which would read names as commands."""
+    ax.spines[["top", "right"]].set_visible(False)
+    set_plainly(ax)
+
+
+def set_plainly(ax: Axes) -> None:
+    """No text of the axes is set by TeX."""
+    from matplotlib.text import Text
+
+    for text in ax.findobj(Text):
+        text.set_usetex(False)
+
+
+def size_inches(ax: Axes) -> tuple[float, float]:
+    """Width and height, before names and labels take their room."""
+    box, dpi = ax.get_window_extent(), ax.figure.dpi
+    return float(box.width / dpi), float(box.height / dpi)
+
+
+def fitting_rows(ax: Axes) -> int:
+    """How many lines of the smallest readable text fit into the height."""
+    return max(1, int(72 * size_inches(ax)[1] / (1.15 * MIN_FONT)))
+
+
+def row_font(ax: Axes, n_rows: int) -> float:
+    """The size at which so many lines of text fit into the height, in points."""
+    return float(np.clip(72 * size_inches(ax)[1] / (1.15 * max(n_rows, 1)), MIN_FONT, 10.0))
+
+
+def count_of(count: int, singular: str, plural: str | None = None) -> str:
+    """``1 feature``, ``3,000 features``."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
+def check_mask(name: str, mask: Any, d: int) -> Mask:
+    """True or False for each feature."""
+    found = np.asarray(mask)
+    if found.dtype != bool or found.shape != (d,):
+        raise ValueError(
+            f"{name} must hold True or False for each of {d} features; got {found.dtype} of shape "
+            f"{found.shape}."
+        )
+    return found
+
+
+def check_vector(name: str, values: Any) -> Array:
+    """One number a feature."""
+    found = np.asarray(values, dtype=float)
+    if found.ndim != 1 or not found.size:
+        raise ValueError(f"{name} must hold one number a feature; got shape {found.shape}.")
+    return found

@@ -1,0 +1,137 @@
+"""The picture of a partial effect: how the response moves with one feature."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sobolev._typing import Array
+from sobolev.plotting._style import CYCLE, INK, SELECTED_AREA, clean, cycle, make_axes, shown_name
+from sobolev.plotting.partial import MAX_POINTS, TAIL, PartialEffect, partial_effect
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from sobolev._random import RandomState
+
+# Ticks of the rug.
+MAX_RUG = 300
+
+
+def plot_effect(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    feature: Any,
+    *,
+    n_grid: int = 25,
+    max_rows: int = 200,
+    random_state: RandomState = 0,
+    ax: Axes | None = None,
+) -> Axes:
+    """How the response moves with one feature: the effect of :func:`partial_effect`.
+
+    A line for each class, or for each response with a band that holds 80 % of the rows: a wide
+    band means that the effect depends on other features. Ticks below are values in the data.
+
+    Parameters
+    ----------
+    estimator, X, y, feature, n_grid, max_rows, random_state
+        See :func:`partial_effect`.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev import ConvexSIC
+    >>> from sobolev.plotting import plot_effect
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> sic = ConvexSIC(lam=0.01).fit(X, X[:, 1])
+    >>> plot_effect(sic, X, X[:, 1], feature=1).get_xlabel()
+    'x1'
+    """
+    options = {"n_grid": n_grid, "max_rows": max_rows, "random_state": random_state}
+    effect = partial_effect(estimator, X, y, feature, **options)  # type: ignore[arg-type]
+    ax = make_axes(ax, height=4.2)
+    discrete = np.unique(effect.values).size <= MAX_POINTS
+    ax.axhline(0, color=INK, linewidth=0.8, zorder=1)
+    _curves(ax, effect, discrete)
+    if discrete:
+        _shares(ax, effect)
+    else:
+        _rug(ax, effect.values)
+    ax.set_xlabel(shown_name(effect.feature))
+    ax.set_ylabel(
+        "witness of the class\n(0: as likely as in all rows)"
+        if effect.is_classes
+        else "shift of the response\n(witness, in standard deviations of y)"
+    )
+    if len(effect.labels) > 1:
+        ax.legend(
+            title="class" if effect.is_classes else "response",
+            title_fontsize=8,
+            alignment="left",
+            frameon=False,
+            fontsize=8,
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
+        )
+    alone = len(effect.labels) == 1
+    title = (
+        "partial effect: mean and middle 80 % of rows" if alone else "partial effect: mean of rows"
+    )
+    ax.set_title(title, loc="left", fontsize=11)
+    clean(ax)
+    return ax
+
+
+def _curves(ax: Axes, effect: PartialEffect, discrete: bool) -> None:
+    alone = len(effect.labels) == 1
+    dashes = ("-", "--", ":")
+    for k, color in enumerate(cycle(len(effect.labels))):
+        label = shown_name(effect.labels[k], 24)
+        ends = (effect.lower[k], effect.upper[k])
+        style: dict[str, Any] = {"linewidth": 2.2, "linestyle": dashes[k // len(CYCLE) % 3]}
+        if discrete:
+            style = {"marker": "o", "markersize": 8, "linewidth": 0.8, "linestyle": ":"}
+        if alone and discrete:
+            ax.vlines(effect.grid, *ends, color=SELECTED_AREA, linewidth=9, zorder=0)
+        elif alone:
+            ax.fill_between(effect.grid, *ends, color=SELECTED_AREA, linewidth=0, zorder=0)
+        ax.plot(effect.grid, effect.means[k], color=color, label=label, zorder=3, **style)
+
+
+def _rug(ax: Axes, values: Array) -> None:
+    """Ticks at the bottom, at quantiles of the values if there are many."""
+    shown = np.sort(values)
+    if shown.size > MAX_RUG:
+        shown = np.quantile(values, np.linspace(0, 1, MAX_RUG))
+    low, high = np.quantile(values, [TAIL, 1 - TAIL])
+    shown = shown[(shown >= low) & (shown <= high)]
+    ax.plot(
+        *(shown, np.zeros(shown.size)),
+        "|",
+        color=INK,
+        alpha=0.4,
+        markersize=9,
+        markeredgewidth=0.7,
+        transform=ax.get_xaxis_transform(),
+        label="_rug",
+        zorder=1,
+    )
+
+
+def _shares(ax: Axes, effect: PartialEffect) -> None:
+    """A tick for each value, with its share of the rows."""
+    counts = np.array([np.mean(effect.values == value) for value in effect.grid])
+    unit = "% of rows" if counts.size <= 5 else "%"
+    labels = [f"{v:g}\n{100 * c:.0f} {unit}" for v, c in zip(effect.grid, counts, strict=True)]
+    ax.set_xticks(effect.grid, labels)
+    room = 0.25 * np.ptp(effect.grid)
+    ax.set_xlim(effect.grid[0] - room, effect.grid[-1] + room)

@@ -1,0 +1,291 @@
+"""Pictures of a selection: p-values with their line, knockoff statistics with their threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sobolev._parameters import check_count, check_fraction, check_option
+from sobolev._typing import Array, Index, Mask
+from sobolev.plotting._ranks import name_points, name_room, rank_axis, rank_points
+from sobolev.plotting._style import (
+    ACCENT,
+    ACCENT_AREA,
+    BAND,
+    INK,
+    MAX_NAME,
+    OTHER,
+    SELECTED,
+    SELECTED_AREA,
+    check_mask,
+    check_vector,
+    clean,
+    count_of,
+    fitting_rows,
+    make_axes,
+    shown_names,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Smaller p-values are drawn here, as arrows.
+FLOOR = 1e-20
+LINES = {"bh": "Benjamini–Hochberg", "by": "Benjamini–Yekutieli", "storey": "Storey"}
+# Characters of a name beside a point.
+INLINE = 22
+
+
+def plot_pvalues(
+    pvalues: Any,
+    feature_names: Sequence[str] | None = None,
+    *,
+    fdr: float | None = None,
+    support: Mask | None = None,
+    procedure: str | None = None,
+    max_features: int = 30,
+    ax: Axes | None = None,
+) -> Axes:
+    """Sorted p-values and the line of the step-up procedure, on a logarithmic axis.
+
+    The procedure selects all features up to the last one that is left of the line.
+
+    Parameters
+    ----------
+    pvalues : array of shape (d,) or fitted HRTSelector
+        The p-values, NaN where not tested. Of a selector the level, procedure, names, groups and
+        selection are taken, too, unless others are given.
+    feature_names : sequence of str, optional
+        Names of the columns.
+    fdr : float, optional
+        The false discovery rate, 0.1 by default.
+    support : array of bool, shape (d,), optional
+        The selected features; by default those that the procedure selects.
+    procedure : {"bh", "by", "storey"}, optional
+        See :func:`sobolev.inference.multiple_testing.qvalues`; "bh" by default.
+    max_features : int, default=30
+        Up to so many tested features each has a row with its name. Beyond, the ranks are on a
+        logarithmic axis and the smallest p-values have their names.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from sobolev.plotting import plot_pvalues
+    >>> ax = plot_pvalues([1e-4, 0.6, float("nan"), 0.02], ["a", "b", "c", "d"])
+    >>> ax.get_title(loc="left")
+    '2 selected at FDR 10 % · 3 of 4 features tested'
+    """
+    from sobolev.inference.multiple_testing import PROCEDURES, qvalues
+
+    check_count("max_features", max_features)
+    if hasattr(pvalues, "pvalues_"):
+        fitted, units, names = pvalues, *_units(pvalues)
+        fdr = fitted.fdr if fdr is None else fdr
+        procedure = fitted.procedure if procedure is None else procedure
+        # Another level or procedure than the fitted one selects anew.
+        if support is None and (fdr, procedure) == (fitted.fdr, fitted.procedure):
+            support = fitted.support_[units]
+        pvalues = fitted.pvalues_[units]
+        feature_names = names if feature_names is None else feature_names
+    fdr, procedure = 0.1 if fdr is None else fdr, procedure or "bh"
+    check_fraction("fdr", fdr, low=0.0, high=1.0)
+    check_option("procedure", procedure, PROCEDURES)
+    p = check_vector("pvalues", pvalues)
+    if ((p < 0) | (p > 1)).any():
+        raise ValueError("pvalues holds numbers outside of [0, 1]; pass p-values, NaN if untested.")
+    if support is None:
+        support = np.nan_to_num(qvalues(p, procedure), nan=2.0) <= fdr
+    chosen = check_mask("support", support, p.size)
+    order = np.argsort(p, kind="stable")[: int(np.isfinite(p).sum())]
+    ax, many = _room(ax, order.size, max_features)
+    shown = shown_names(feature_names, p.size, INLINE if many else MAX_NAME)
+    _draw_pvalues(
+        ax,
+        *(p[order], chosen[order], [shown[j] for j in order]),
+        slope=fdr / max(_divisor(p[order], procedure), 1.0),
+        label=f"{LINES[procedure]} line at {100 * fdr:g} %",
+        many=many,
+    )
+    tested = f"{order.size:,} of " if order.size < p.size else ""
+    title = f"{int(chosen.sum()):,} selected at FDR {100 * fdr:g} %"
+    ax.set_title(f"{title} · {tested}{count_of(p.size, 'feature')} tested", loc="left", fontsize=11)
+    clean(ax)
+    return ax
+
+
+def _draw_pvalues(
+    ax: Axes, p: Array, chosen: Mask, names: list[str], slope: float, label: str, many: bool
+) -> None:
+    x, small = np.maximum(p, FLOOR), p < FLOOR
+    rank_axis(ax, names, many=many)
+    bottom, top = ax.get_ylim()
+    rank = np.geomspace(top, bottom, 200)
+    low = float(min(x.min(initial=1.0), slope))
+    room = name_room(ax, names) if many else 0.04
+    left = low ** (1 / (1 - room)) / 2
+    ax.fill_betweenx(rank, left, slope * rank, color=BAND, linewidth=0, zorder=0)
+    ax.plot(slope * rank, rank, color=ACCENT, linewidth=1.4, linestyle="--", zorder=3, label=label)
+    markers = np.where(small, "<", "o").tolist()
+    rank_points(ax, x, np.where(chosen, SELECTED, OTHER), chosen, markers)
+    ax.set_xscale("log")
+    ax.set_xlim(left, 1.5)
+    if many:
+        name_points(ax, x, names, np.flatnonzero(chosen) if chosen.any() else np.arange(5), -1)
+    ax.set_xlabel(f"p-value{f' (◂ below {FLOOR:.0e})' if small.any() else ''}")
+    ax.legend(frameon=False, fontsize=8, loc="lower left")
+
+
+def plot_knockoff_statistics(
+    W: Any,
+    feature_names: Sequence[str] | None = None,
+    *,
+    threshold: Any = None,
+    support: Mask | None = None,
+    max_features: int = 30,
+    ax: Axes | None = None,
+) -> Axes:
+    """Knockoff statistics by size, the threshold, and its mirror image.
+
+    A column without effect is as likely to lie left as right, so the points left of the mirrored
+    threshold show how many of those right of the threshold to expect by chance.
+
+    Parameters
+    ----------
+    W : array of shape (p,) or fitted KnockoffSelector
+        The statistics, not drawn where NaN. Of a selector the threshold, names, groups and
+        selection are taken, too, unless others are given.
+    feature_names : sequence of str, optional
+        Names of the columns.
+    threshold : float or array, optional
+        The least W that is selected; infinite if nothing is. Several, of several draws, are drawn
+        as thin lines.
+    support : array of bool, shape (p,), optional
+        The selected features; by default those at or above a single threshold.
+    max_features : int, default=30
+        Up to so many features that are not zero each has a row with its name. Beyond, the ranks
+        are on a logarithmic axis and the largest statistics have their names.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from sobolev.plotting import plot_knockoff_statistics
+    >>> ax = plot_knockoff_statistics([5, 4, 3, 2, -1], threshold=2.0)
+    >>> ax.get_title(loc="left")
+    '4 of 5 features selected · 0 beyond the mirror'
+    """
+    check_count("max_features", max_features)
+    if hasattr(W, "statistics_") and hasattr(W, "threshold_"):
+        fitted, units, names = W, *_units(W)
+        if threshold is None:
+            threshold = fitted.threshold_
+            support = fitted.support_[units] if support is None else support
+        W = fitted.statistics_[units]
+        feature_names = names if feature_names is None else feature_names
+    values = check_vector("W", W)
+    given = np.atleast_1d(np.inf if threshold is None else threshold).astype(float)
+    if not (given > 0).all():
+        raise ValueError(f"threshold={threshold!r} must be positive; infinite if nothing will do.")
+    if support is None:
+        support = values >= given[0] if given.size == 1 else np.zeros(values.size, dtype=bool)
+    chosen = check_mask("support", support, values.size)
+    lines = np.unique(given[np.isfinite(given)])
+    mirrored = values <= -lines[0] if given.size == lines.size == 1 else np.zeros_like(chosen)
+    size = np.nan_to_num(np.abs(values))
+    order = np.argsort(-size, kind="stable")[: int(np.count_nonzero(size))]
+    ax, many = _room(ax, order.size, max_features)
+    shown = shown_names(feature_names, values.size, INLINE if many else MAX_NAME)
+    _draw_statistics(
+        ax,
+        *(values[order], chosen[order], mirrored[order], [shown[j] for j in order]),
+        lines=lines,
+        many=many,
+    )
+    _say_zero(ax, int(np.count_nonzero(values == 0)))
+    title = f"{int(chosen.sum()):,} of {count_of(values.size, 'feature')} selected"
+    if given.size == lines.size == 1:
+        title += f" · {int(mirrored.sum()):,} beyond the mirror"
+    elif threshold is not None and not lines.size:
+        title += " · no threshold meets the level"
+    ax.set_title(title, loc="left", fontsize=11)
+    clean(ax)
+    return ax
+
+
+def _draw_statistics(
+    ax: Axes, W: Array, chosen: Mask, mirrored: Mask, names: list[str], lines: Array, many: bool
+) -> None:
+    top = float(np.abs(W[np.isfinite(W)]).max(initial=lines.max(initial=0.0))) or 1.0
+    left = right = 1.08 * top
+    if many:  # room for names on the sides that have some
+        left = 1.08 * float(max(-W.min(initial=0.0), lines.max(initial=0.0)))
+        room = name_room(ax, names) * np.array([mirrored.any(), True])
+        left, right = np.array([left, right]) + room * (left + right) / (1 - room.sum())
+    ax.axvline(0, color=INK, linewidth=0.8, zorder=1)
+    if lines.size == 1:
+        ax.axvspan(lines[0], right, color=SELECTED_AREA, linewidth=0, zorder=0)
+        ax.axvspan(-left, -lines[0], color=ACCENT_AREA, linewidth=0, zorder=0)
+    thin = 1.4 if lines.size == 1 else 0.6
+    for i, t in enumerate(lines):
+        label = ("threshold" if lines.size == 1 else "thresholds of the draws") if not i else None
+        ax.axvline(t, color=SELECTED, linewidth=thin, zorder=2, label=label)
+        mirror = "mirrored" if not i else None
+        ax.axvline(-t, color=ACCENT, linewidth=thin, linestyle="--", zorder=2, label=mirror)
+    colors = np.where(chosen, SELECTED, np.where(mirrored, ACCENT, OTHER))
+    rank_points(ax, W, colors, chosen | mirrored, np.where(mirrored, "s", "o").tolist())
+    ax.set_xlim(-left, right)
+    rank_axis(ax, names, many=many)
+    if many:
+        front = chosen | mirrored
+        asked = np.flatnonzero(front) if front.any() else np.arange(5)
+        name_points(ax, W, names, asked, np.where(W < 0, -1, 1))
+        ax.set_ylabel("rank of |W| (logarithmic)")
+    ax.set_xlabel("W (positive: the feature beats its knockoff)")
+    if lines.size:
+        ax.legend(frameon=False, fontsize=8, loc="lower right")
+
+
+def _say_zero(ax: Axes, count: int) -> None:
+    """Features of statistic zero have no rank."""
+    if count:
+        said = f"{count:,} more are zero"
+        ax.text(0.01, 0.01, said, transform=ax.transAxes, fontsize=8, color=INK, va="bottom")
+
+
+def _room(ax: Axes | None, rows: int, max_features: int) -> tuple[Axes, bool]:
+    """The axes, and whether there are too many rows for a name each."""
+    if ax is not None:
+        return ax, rows > min(max_features, fitting_rows(ax))
+    many = rows > max_features
+    return make_axes(None, height=5.2 if many else 1.4 + 0.24 * max(rows, 4)), many
+
+
+def _divisor(p: Array, procedure: str) -> float:
+    """The number of tests, corrected as the procedure does it."""
+    from sobolev.inference.multiple_testing import null_share
+
+    if procedure == "by":
+        return float(p.size * np.sum(1 / np.arange(1, p.size + 1)))
+    return float(p.size * null_share(p)) if procedure == "storey" and p.size else float(p.size)
+
+
+def _units(fitted: Any) -> tuple[Index, Any]:
+    """One column of each unit that was tested (a column or a group), and the units' names."""
+    d, names = fitted.support_.size, getattr(fitted, "feature_names_in_", None)
+    if fitted.groups is None:
+        return np.arange(d), names
+    from sobolev.criterion import parse_groups
+
+    parsed = parse_groups(fitted.groups, d, names)
+    return parsed.membership.indices[parsed.membership.indptr[:-1]], parsed.names

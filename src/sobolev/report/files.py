@@ -1,0 +1,91 @@
+"""Write a result to disk: the table, everything as JSON, the report."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sobolev._files import write_atomic
+from sobolev.report.html import render_report
+from sobolev.report.result import COLUMNS, SCHEMA, SelectionResult
+
+
+def write_result(result: SelectionResult, folder: str | Path) -> dict[str, Path]:
+    """Write ``selection.csv``, ``result.json`` and ``report.html``.
+
+    All three are made before the first is written, and each appears whole or not at all. The names
+    in ``selection.csv`` are those of the data, so that it can be joined with them; the download in
+    the report, which others open in a spreadsheet, guards against formulas.
+
+    Parameters
+    ----------
+    result : SelectionResult
+    folder : str or Path
+        Made if need be.
+
+    Returns
+    -------
+    dict of Path
+        By file name.
+    """
+    contents = {
+        "selection.csv": result.table[list(COLUMNS)].to_csv(index=False),
+        "result.json": result_json(result),
+        "report.html": render_report(result),
+    }
+    return {name: write_atomic(Path(folder) / name, text) for name, text in contents.items()}
+
+
+def result_json(result: SelectionResult) -> str:
+    """The result as JSON that any parser reads: what is missing or infinite is null.
+
+    Parameters
+    ----------
+    result : SelectionResult
+
+    Returns
+    -------
+    str
+        An object with "schema", the version of the layout, "features", a list of objects with the
+        keys ``COLUMNS``, and the other fields of the result; of pictures the words alone.
+    """
+    records = result.table[list(COLUMNS)].to_dict(orient="records")
+    content = {
+        "schema": SCHEMA,
+        "method": result.method,
+        "targets": result.targets,
+        "fdr": result.fdr,
+        "headline": result.headline,
+        "selected": result.selected,
+        "features": records,
+        "data": result.data,
+        "settings": result.settings,
+        "versions": result.versions,
+        "warnings": result.warnings,
+        "seconds": result.seconds,
+        "pictures": [{"title": p.title, "caption": p.caption} for p in result.pictures],
+    }
+    return json.dumps(plain(content), allow_nan=False, ensure_ascii=False, indent=1) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold: numbers of NumPy become numbers, other objects text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, np.ndarray, pd.Index, pd.Series)):
+        return [plain(item) for item in value]
+    if value is None or value is pd.NA:
+        return None
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else None
+    return str(value)

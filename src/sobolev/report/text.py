@@ -1,0 +1,299 @@
+"""The words of the report: what was done, what to cite, when not to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sobolev.report.result import SelectionResult
+
+REFERENCES = {
+    "sic": "Mroueh, Y., Sercu, T., Rigotti, M., Padhi, I., Nogueira dos Santos, C. (2019). Sobolev "
+    "Independence Criterion. Advances in Neural Information Processing Systems 32.",
+    "hrt": "Tansey, W., Veitch, V., Zhang, H., Rabadan, R., Blei, D. M. (2022). The holdout "
+    "randomization test for feature selection in black box models. Journal of Computational and "
+    "Graphical Statistics 31, 151–162.",
+    "knockoffs": "Candès, E., Fan, Y., Janson, L., Lv, J. (2018). Panning for gold: “model-X” "
+    "knockoffs for high dimensional controlled variable selection. Journal of the Royal "
+    "Statistical Society B 80, 551–577.",
+    "draws": "Ren, Z., Barber, R. F. (2024). Derandomised knockoffs: leveraging e-values for false "
+    "discovery rate control. Journal of the Royal Statistical Society B 86, 122–154.",
+    "bh": "Benjamini, Y., Hochberg, Y. (1995). Controlling the false discovery rate: a practical "
+    "and powerful approach to multiple testing. Journal of the Royal Statistical Society B 57, "
+    "289–300.",
+    "by": "Benjamini, Y., Yekutieli, D. (2001). The control of the false discovery rate in "
+    "multiple testing under dependency. Annals of Statistics 29, 1165–1188.",
+    "storey": "Storey, J. D. (2002). A direct approach to false discovery rates. Journal of the "
+    "Royal Statistical Society B 64, 479–498.",
+}
+_CRITICS = {
+    "convex": "a kernel critic (ConvexSIC)",
+    "neural": "a neural network as critic (NeuralSIC)",
+}
+_CONDITIONALS = {
+    "auto": "category probabilities for columns of at most ten values, ridge regression with "
+    "resampled residuals for the others",
+    "mixed": "category probabilities for columns of at most ten values, ridge regression with "
+    "resampled residuals for the others",
+    "gaussian": "a joint normal distribution",
+    "residual": "ridge regression with resampled residuals",
+    "categorical": "category probabilities",
+    "neural": "a neural network",
+}
+_SAMPLERS = {
+    "auto": "chosen by the type of the columns",
+    "gaussian": "Gaussian",
+    "copula": "Gaussian copula",
+    "sequential": "sequential conditional",
+    "lowrank": "low-rank factor model",
+    "fixed": "fixed-X",
+    "fixedx": "fixed-X",
+}
+_PROCEDURES = {
+    "bh": "the procedure of Benjamini and Hochberg (1995)",
+    "by": "the procedure of Benjamini and Yekutieli (2001)",
+    "storey": "the procedure of Benjamini and Hochberg (1995) with Storey's (2002) estimate of the "
+    "share of true null hypotheses",
+}
+
+
+def percent(level: float) -> str:
+    """A level as the page writes it: 0.1 is "10 %"."""
+    return f"{100 * level:g} %"
+
+
+def methods(result: SelectionResult) -> str:
+    """A paragraph for the methods section of a paper.
+
+    Of ``result.settings`` it reads, where given: critic, scheme, holdout, conditional, pvalue,
+    procedure, n_repeats (HRT); sampler, offset, n_draws (knockoffs); groups, missing, seed.
+
+    Parameters
+    ----------
+    result : SelectionResult
+
+    Returns
+    -------
+    str
+    """
+    text = {"hrt": _hrt, "knockoffs": _knockoffs, "rank": _rank}[result.method](result)
+    joint = "ranked" if result.method == "rank" else "tested"
+    if (result.table["kind"] == "categorical").any():
+        text.append(f"Categorical columns were one-hot coded and {joint} as a whole.")
+    if result.settings.get("groups"):
+        text.append(f"The columns of a group were {joint} together.")
+    if result.settings.get("missing") == "impute":
+        text.append("Missing values were imputed first.")
+    if result.settings.get("missing") == "drop" and result.data.get("rows_dropped"):
+        text.append(f"{result.data['rows_dropped']:,} rows with missing values were left out.")
+    version, seed = result.versions.get("sobolev"), result.settings.get("seed")
+    made = "The computation was done with the Python package sobolev"
+    made += f" {version}" if version else ""
+    text.append(f"{made} (random seed {seed})." if seed is not None else f"{made}.")
+    return " ".join(text)
+
+
+def references(result: SelectionResult) -> list[str]:
+    """What the methods paragraph cites."""
+    keys = ["sic"]
+    if result.method == "hrt":
+        procedure = _procedure(result.settings)
+        keys += ["hrt", *{"by": ["by"], "storey": ["bh", "storey"]}.get(procedure, ["bh"])]
+    if result.method == "knockoffs":
+        keys += ["knockoffs"] + ["draws"] * (_draws(result.settings) > 1)
+    return sorted(REFERENCES[key] for key in keys)
+
+
+def _hrt(result: SelectionResult) -> list[str]:
+    settings, m = result.settings, int(result.table["pvalue"].notna().sum())
+    text = [
+        f"We tested which of {_features(result)} are associated with {_targets(result)} given all "
+        "other features, by the holdout randomization test (Tansey et al. 2022) with the Sobolev "
+        f"Independence Criterion (Mroueh et al. 2019), with {_critic(settings)}, as statistic.",
+    ]
+    share = settings.get("holdout")
+    if settings.get("scheme", "forward") == "forward":
+        first = percent(1 - float(0.7 if share is None else share))
+        text.append(
+            f"The critic was fitted to a random {first} of {_rows(result)}; the rest was taken in "
+            "blocks, each tested with a critic refitted to all rows before it, and the p-values "
+            "of the blocks were combined by Stouffer's method, weighted by size."
+        )
+    else:
+        last = percent(float(0.5 if share is None else share))
+        text.append(f"Of {_rows(result)}, a random {last} was held out for the test.")
+    if m < len(result.table):
+        text.append(f"Only the {m} features of large importance in the training rows were tested.")
+    conditional = str(settings.get("conditional", "auto"))
+    simulated = settings.get("pvalue") == "montecarlo"
+    text.append(
+        "On held-out rows each feature in turn was replaced by draws from a model of its "
+        f"distribution given all others ({_CONDITIONALS.get(conditional, conditional)}), and its "
+        "p-value is the probability that the replaced feature does at least as well as the real "
+        f"one, found by {'simulation' if simulated else 'a saddlepoint approximation'}."
+    )
+    if int(settings.get("n_repeats") or 1) > 1:
+        text.append(
+            f"The test was repeated with {settings['n_repeats']} splits of the rows, and twice the "
+            "median of the p-values was taken."
+        )
+    text.append(
+        f"The p-values were adjusted by {_PROCEDURES[_procedure(settings)]} at a false discovery "
+        f"rate of {percent(result.fdr or 0)}."
+    )
+    return text
+
+
+def _knockoffs(result: SelectionResult) -> list[str]:
+    settings, draws = result.settings, _draws(result.settings)
+    sampler = str(settings.get("sampler", "auto"))
+    text = [
+        f"We selected which of {_features(result)} are associated with {_targets(result)} given "
+        f"all other features, by the knockoff filter (Candès et al. 2018) on {_rows(result)}, with "
+        "the importances of the Sobolev Independence Criterion (Mroueh et al. 2019), computed with "
+        f"{_critic(settings)} for features and knockoffs together.",
+        f"Knockoffs: {_SAMPLERS.get(sampler, sampler)}.",
+    ]
+    plus = int(settings.get("offset", 1)) == 1
+    kind = "offset 1 (knockoff+)" if plus else "offset 0, which does not strictly control the rate"
+    level = percent(result.fdr or 0)
+    if draws == 1:
+        text.append(
+            f"Features were selected at a false discovery rate of {level} with {kind}, from one "
+            "draw of the knockoffs."
+        )
+    else:
+        half = percent((result.fdr or 0) / 2)
+        text.append(
+            f"To depend less on the random draw, e-values of {draws} draws of the knockoffs, from "
+            f"thresholds at level {half} with {kind}, were averaged and selected from by e-BH at a "
+            f"false discovery rate of {level} (Ren and Barber 2024)."
+        )
+    return text
+
+
+def _rank(result: SelectionResult) -> list[str]:
+    return [
+        f"We ranked {_features(result)} by their share in the Sobolev Independence Criterion "
+        f"(Mroueh et al. 2019) with {_targets(result)}, computed on {_rows(result)} with "
+        f"{_critic(result.settings)}.",
+        "The ranking controls no error rate.",
+    ]
+
+
+def guarantee(result: SelectionResult) -> str:
+    """What the level means, and what moving it afterwards costs."""
+    if result.fdr is None:
+        return (
+            "The features are ranked by importance. A ranking carries no error guarantee: some "
+            "feature always stands first."
+        )
+    level = percent(result.fdr)
+    text = (
+        f"The level of the run, {level}, was set before the result was seen: on average over "
+        f"repeated studies at most {level} of the selected features are false. Moving the slider "
+        "is for exploring. A level chosen because of what it selects does not keep its promise."
+    )
+    if result.method == "knockoffs" and _draws(result.settings) > 1:
+        text += " Away from it, the threshold of each draw stays that of the run."
+    if result.method == "knockoffs" and int(result.settings.get("offset", 1)) == 0:
+        text += " With offset 0 the promise holds only approximately, at the level of the run too."
+    return text
+
+
+def nothing(result: SelectionResult) -> str:
+    """What an empty selection means."""
+    text = "Nothing selected does not mean that nothing matters: the evidence is not strong enough."
+    if result.method == "knockoffs":
+        return f"{text} Knockoffs need many features; the holdout randomization test does not."
+    return f"{text} More rows, or fewer features chosen beforehand, would help."
+
+
+def doubts(result: SelectionResult) -> list[tuple[str, str]]:
+    """When not to trust the result: a short name and a sentence each."""
+    found = [
+        (
+            "Rows that belong together.",
+            "Repeated measurements, families, batches or time series break the assumption that "
+            "rows are independent; then the level does not hold.",
+        ),
+        (
+            "Something unmeasured.",
+            "A selected feature is associated with the response given the other columns of this "
+            "table. It need not be a cause.",
+        ),
+    ]
+    if result.method == "rank":
+        found.insert(
+            0,
+            (
+                "Any cut in the list.",
+                "Importances compare features with each other. They do not say which ones differ "
+                "from chance; use the method hrt or knockoffs for that.",
+            ),
+        )
+        found.append(
+            (
+                "Features that are nearly copies.",
+                "They share one importance, so each of them can look unimportant.",
+            )
+        )
+        return found
+    model = {
+        "hrt": "The p-values are right as far as the model of each feature given the others is",
+        "knockoffs": "The level holds as far as the knockoffs imitate the features",
+    }[result.method]
+    found.insert(
+        0,
+        (
+            "A wrong model of the features.",
+            f"{model}. Heed any warning above about columns that do not fit.",
+        ),
+    )
+    found.append(
+        (
+            "Features that are nearly copies.",
+            "Given its copy, a feature adds little: both can be missed. Test them as a group.",
+        )
+    )
+    if result.method == "knockoffs" and _draws(result.settings) == 1:
+        found.append(
+            (
+                "One random draw.",
+                "Another seed gives other knockoffs and may select somewhat different features; "
+                "several draws steady it.",
+            )
+        )
+    return found
+
+
+def _critic(settings: Mapping[str, Any]) -> str:
+    critic = str(settings.get("critic", "convex"))
+    return _CRITICS.get(critic, critic)
+
+
+def _procedure(settings: Mapping[str, Any]) -> str:
+    procedure = str(settings.get("procedure") or "bh")
+    return procedure if procedure in _PROCEDURES else "bh"
+
+
+def _draws(settings: Mapping[str, Any]) -> int:
+    return int(settings.get("n_draws") or 1)
+
+
+def _features(result: SelectionResult) -> str:
+    return f"{len(result.table):,} features"
+
+
+def _rows(result: SelectionResult) -> str:
+    rows = result.data.get("rows")
+    return "the rows" if rows is None else f"{rows:,} rows"
+
+
+def _targets(result: SelectionResult) -> str:
+    names = [f"“{name}”" for name in result.targets]
+    if not names:
+        return "the response"
+    if len(names) <= 3:
+        return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+    return f"{len(names)} responses jointly"

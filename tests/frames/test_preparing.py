@@ -1,0 +1,290 @@
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sobolev.frames import prepare
+from sobolev.frames.columns import kind_of, labels
+from sobolev.frames.encoding import refuse_mixed_groups
+from sobolev.frames.names import known, parse_group_options
+
+N = 60
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "id": np.arange(100, 100 + N),
+            "name": [f"s{i}" for i in range(N)],
+            "x": rng.normal(size=N),
+            "count": rng.permutation(10 * N)[:N],
+            "site": np.tile(["a", "b", "c"], N // 3),
+            "sex": np.tile(["f", "m"], N // 2),
+            "flag": np.tile([True, False, False], N // 3),
+            "same": 1,
+            "when": pd.date_range("2024-01-01", periods=N),
+            "day": [f"2024-02-{1 + i % 28:02d}" for i in range(N)],
+            "many": [f"t{i % 40}" for i in range(N)],
+            "y": rng.normal(size=N),
+            "label": np.tile(["p", "q", "r", "q"], N // 4),
+        }
+    )
+
+
+def aside(data):
+    return dict(data.set_aside)
+
+
+def test_columns_become_numbers_groups_or_are_set_aside(frame):
+    data = prepare(frame, ["y"], exclude=["label"])
+    assert list(data.X.columns) == [
+        "x",
+        "count",
+        "site=a",
+        "site=b",
+        "site=c",
+        "sex=m",
+        "flag=True",
+    ]
+    assert data.variables == {"x": [0], "count": [1], "site": [2, 3, 4], "sex": [5], "flag": [6]}
+    assert data.kinds == {
+        "x": "numeric",
+        "count": "numeric",
+        "site": "categorical",
+        "sex": "categorical",
+        "flag": "categorical",
+    }
+    np.testing.assert_array_equal(data.X["site=b"], frame["site"] == "b")
+    np.testing.assert_array_equal(data.X["flag=True"], frame["flag"])
+    assert data.X.dtypes.eq(float).all()
+    assert set(aside(data)) == {"id", "name", "same", "when", "day", "many", "label"}
+    assert aside(data)["same"] == "constant"
+    assert "date" in aside(data)["when"]
+    assert "date" in aside(data)["day"]
+    assert "40 different texts" in aside(data)["many"]
+    assert "identifier" in aside(data)["name"]
+    np.testing.assert_array_equal(data.y, frame["y"])
+    assert (data.rows_read, data.columns_read) == (N, 13)
+
+
+def test_a_reference_category_leaves_no_indicator_that_follows_from_the_others(frame):
+    frame.loc[:30, "site"] = "b"
+    data = prepare(frame, ["y"], exclude=["label"], reference=True)
+    assert [c for c in data.X.columns if c.startswith("site")] == ["site=a", "site=c"]
+
+
+def test_identifiers_can_be_kept_and_numbers_taken_as_categories(frame):
+    data = prepare(frame, ["y"], keep=["id"], categorical=["same", "x"], exclude=["x"])
+    assert "id" in data.variables
+    frame["code"] = np.tile([1, 2, 3], N // 3)
+    data = prepare(frame, ["y"], categorical=["code"])
+    assert data.kinds["code"] == "categorical"
+    assert len(data.variables["code"]) == 3
+    assert "code=1" in data.X.columns
+
+
+@pytest.mark.parametrize("name", ["id", "patientID", "sample_id", "Index", "column 1", "uuid"])
+def test_numbers_with_the_name_of_an_identifier(frame, name):
+    frame[name] = np.random.default_rng(0).permutation(10 * N)[:N]
+    assert name in aside(prepare(frame, ["y"]))
+
+
+@pytest.mark.parametrize("name", ["acid", "liquid", "hybrid", "grid"])
+def test_words_that_end_like_an_identifier_are_none(frame, name):
+    frame[name] = np.random.default_rng(0).permutation(10 * N)[:N]
+    assert name in prepare(frame, ["y"]).variables
+
+
+def test_counts_that_differ_in_every_row_are_features(frame):
+    assert frame["count"].is_unique
+    assert "count" in prepare(frame, ["y"]).variables
+
+
+def test_targets(frame):
+    assert prepare(frame, ["label"]).y.dtype.kind == "U"
+    two = prepare(frame, ["y,x"])
+    assert two.targets == ("y", "x")
+    assert two.y.shape == (N, 2)
+    assert "x" not in two.variables
+    mixed = prepare(frame, ["y", "label"]).y
+    assert [mixed[c].dtype == object for c in mixed] == [False, True]
+    frame["grade"] = np.tile([1, 2, 3], N // 3)
+    number = prepare(frame, ["grade"])
+    assert number.y.dtype == float
+    assert any("--task classification" in note for note in number.notes)
+    assert set(prepare(frame, ["grade"], task="classification").y) == {"1", "2", "3"}
+    with pytest.raises(ValueError, match="holds text"):
+        prepare(frame, ["label"], task="regression")
+    with pytest.raises(ValueError, match="60 classes"):
+        prepare(frame, ["name"])
+    with pytest.raises(ValueError, match="one value only"):
+        prepare(frame, ["same"])
+    with pytest.raises(ValueError, match="dates"):
+        prepare(frame, ["when"])
+    frame.loc[0, "label"] = "z"
+    with pytest.raises(ValueError, match="a single row: 'z'"):
+        prepare(frame, ["label"])
+
+
+def test_names_are_checked_and_similar_ones_proposed(frame):
+    with pytest.raises(ValueError, match=r"--target: there is no column 'Y'; did you mean 'y'\?"):
+        prepare(frame, ["Y"])
+    with pytest.raises(ValueError, match="--exclude: there is no column 'zzzzzz'; the columns are"):
+        prepare(frame, ["y"], exclude=["zzzzzz"])
+    with pytest.raises(ValueError, match="both --target and in --exclude"):
+        prepare(frame, ["y"], exclude=["y"])
+    with pytest.raises(ValueError, match="no column is left"):
+        prepare(frame, ["y"], only=["same"])
+    with pytest.raises(ValueError, match="first line"):
+        known(["y"], ["1.5", "2", "-3"], "--target")
+    assert known(["a,b"], ["a,b", "c"], "--x") == ["a,b"]
+    assert known(["s*"], list(frame.columns), "--x") == ["site", "sex", "same"]
+
+
+def test_missing_values_are_counted_dropped_or_filled_in(frame):
+    frame = frame.drop(columns="label")
+    frame.loc[[3, 4, 5], "x"] = np.nan
+    frame.loc[[5, 6], "site"] = None
+    frame.loc[7, "y"] = np.nan
+    frame["flag"] = frame["flag"].astype(object)
+    frame.loc[8, "flag"] = None
+    with pytest.raises(ValueError, match=r"'x' 3, 'site' 2, 'flag' 1, 'y' 1.*--missing drop"):
+        prepare(frame, ["y"])
+    dropped = prepare(frame, ["y"], missing="drop")
+    assert len(dropped.X) == len(dropped.y) == N - 6
+    assert any("6 of 60 rows with missing values" in note for note in dropped.notes)
+    filled = prepare(frame, ["y"], missing="impute")
+    assert len(filled.X) == N - 1
+    assert filled.X.iloc[3]["x"] == frame["x"].drop(7).median()
+    assert filled.X.iloc[6]["site=a"] + filled.X.iloc[6]["site=b"] + filled.X.iloc[6]["site=c"] == 1
+    assert any("filled in" in note and "'x' 3" in note for note in filled.notes)
+    np.testing.assert_array_equal(filled.y, frame["y"].drop(7))
+
+
+def test_columns_without_values(frame):
+    frame["void"] = np.nan
+    with pytest.raises(ValueError, match=r"column 'void' has no values; .*--exclude void"):
+        prepare(frame, ["y"])
+    for missing in ("drop", "impute"):
+        data = prepare(frame, ["y"], missing=missing)
+        assert aside(data)["void"] == "no values"
+        assert len(data.X) == N
+    with pytest.raises(ValueError, match="target 'void' has no values"):
+        prepare(frame, ["void"], missing="impute")
+
+
+def test_too_few_rows_are_left(frame):
+    frame.loc[5:, "x"] = np.nan
+    with pytest.raises(ValueError, match=r"only 5 of 60 rows"):
+        prepare(frame, ["y"], missing="drop")
+
+
+def test_blank_rows_are_left_out(frame):
+    frame = pd.concat([frame, pd.DataFrame(index=range(3))], ignore_index=True)
+    data = prepare(frame, ["y"])
+    assert len(data.X) == N
+    assert "3 blank rows were left out." in data.notes
+    frame = pd.concat([frame.tail(2), frame.head(N)], ignore_index=True)
+    np.testing.assert_array_equal(prepare(frame, ["y"]).X["x"], frame["x"].dropna())
+    frame["x"] = frame["x"].astype(object)
+    frame.loc[5, "x"] = "?"
+    with pytest.raises(ValueError, match="row 6 after the header"):
+        prepare(frame, ["y"])
+
+
+def test_infinity_names_the_column(frame):
+    frame.loc[[2, 3], "x"] = np.inf
+    with pytest.raises(ValueError, match="column 'x' holds infinity in 2 of 60 rows"):
+        prepare(frame, ["y"])
+    assert "x" in aside(prepare(frame, ["y"], exclude=["x"]))
+    with pytest.raises(ValueError, match="target 'x' holds infinity"):
+        prepare(frame, ["x"])
+
+
+def test_text_among_numbers_is_named(frame):
+    mixed = frame["x"].astype(str)
+    mixed[17] = "n.d."
+    frame["x"] = mixed
+    with pytest.raises(ValueError, match=r"column 'x' .* row 18 after the header 'n.d.'.*--na"):
+        prepare(frame, ["y"])
+    frame["x"] = frame["x"].where(frame["x"] == "n.d.", frame["x"].str.replace(".", ","))
+    frame.loc[17, "x"] = "1,5"
+    with pytest.raises(ValueError, match=r"decimal comma.*--decimal ,"):
+        prepare(frame, ["y"])
+
+
+def test_kinds_of_unusual_columns():
+    assert kind_of(pd.Series([Decimal("1.5"), Decimal("2")], dtype=object)) == "numeric"
+    assert kind_of(pd.Series(["1", "2", None], dtype=object)) == "numeric"
+    assert kind_of(pd.Series([True, None, False], dtype=object)) == "categorical"
+    assert kind_of(pd.Series([1, 2]).astype("category")) == "categorical"
+    assert kind_of(pd.Series([[1], [2]])) == "other"
+    assert kind_of(pd.Series([1j, 2j])) == "other"
+    assert kind_of(pd.to_timedelta(pd.Series([1, 2]), unit="s")) == "date"
+    assert kind_of(pd.Series([pd.Timestamp("2024-01-01").date()] * 2, dtype=object)) == "date"
+    assert kind_of(pd.Series(["1", "a", "b"], dtype=object)) == "categorical"
+    assert kind_of(pd.Series([1, 2, None], dtype="Int64")) == "numeric"
+    assert labels(pd.Series([1.0, 2.0, np.nan])).tolist() == ["1", "2", None]
+    assert labels(pd.Series([" a ", "", "b"])).tolist() == ["a", None, "b"]
+
+
+def test_nullable_and_text_numbers_are_converted(frame):
+    frame["nullable"] = frame["count"].astype("Int64")
+    frame["text"] = frame["x"].astype(str).astype(object)
+    frame["decimal"] = [Decimal(f"{v:.3f}") for v in frame["x"]]
+    data = prepare(frame, ["y"])
+    np.testing.assert_array_equal(data.X["nullable"], frame["count"])
+    np.testing.assert_allclose(data.X["text"], frame["x"])
+    np.testing.assert_allclose(data.X["decimal"], frame["x"], atol=1e-3)
+
+
+def test_indicators_do_not_take_the_name_of_a_column(frame):
+    frame["site=a"] = frame["x"]
+    data = prepare(frame, ["y"])
+    assert data.X.columns.is_unique
+    assert data.X.columns[data.variables["site=a"][0]] == "site=a"
+    np.testing.assert_array_equal(data.X.iloc[:, data.variables["site=a"]].squeeze(), frame["x"])
+
+
+def test_groups(frame, tmp_path):
+    data = prepare(frame, ["y"], groups=["both=x,count", "clinic=site,sex"])
+    assert data.variables["both"] == [0, 1]
+    assert data.variables["clinic"] == [2, 3, 4, 5]
+    assert (data.kinds["both"], data.kinds["clinic"]) == ("numeric", "categorical")
+    assert "x" not in data.variables
+    lines = tmp_path / "groups.txt"
+    lines.write_text("# comment\nboth = x, count\n\nclinic=s*\n")
+    names = list(frame.columns)
+    assert parse_group_options([str(lines)], names) == {
+        "both": ["x", "count"],
+        "clinic": ["site", "sex", "same"],
+    }
+    lines.write_text('{"both": ["x", "count"]}')
+    assert parse_group_options([str(lines)], names) == {"both": ["x", "count"]}
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["g=x,nope"], "--groups g: there is no column 'nope'"),
+        (["g=x", "h=x,count"], "column 'x' is in 'g' and in 'h'"),
+        (["g=x", "g=count"], "given twice"),
+        (["g="], "no columns"),
+        (["nothing"], "neither a file nor"),
+        (["site=x,count"], "has the name of a column"),
+    ],
+)
+def test_bad_groups(frame, groups, message):
+    with pytest.raises(ValueError, match=message):
+        prepare(frame, ["y"], groups=groups)
+
+
+def test_groups_that_cannot_be_tested_jointly_are_named(frame):
+    data = prepare(frame, ["y"], groups=["g=x,sex"])
+    with pytest.raises(ValueError, match="group 'g' has numeric columns beside 'sex=m'"):
+        refuse_mixed_groups(data.X, data.variables)
+    data = prepare(frame, ["y"], groups=["g=x,count", "h=sex,site"])
+    refuse_mixed_groups(data.X, data.variables)
