@@ -202,8 +202,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     finished = {tuple(r[k] for k in keys) for r in common.read_records(path)}
     drugs = ["ATV"] if args.quick else [d for of in DRUGS.values() for d in of]
     seeds = args.seeds or (1 if args.quick else N_SEEDS)
+    exact = [method for method in METHODS if method.name == args.only]
     for seed in [] if args.render else range(seeds):
-        for method in common.choose(METHODS, args.only):
+        for method in exact or common.choose(METHODS, args.only):
             for drug in drugs:
                 if (__version__, drug, method.name, seed) not in finished:
                     record = measure(drug, method, seed)
