@@ -3,7 +3,8 @@
     python benchmarks/knockoff_solvers.py [--quick] [--only NAME]
 
 Each measurement is a line of results/knockoff_solvers.jsonl; RESULTS.md shows the latest of each.
-A peer that is not installed, or that fails, is named with the reason.
+A peer that is not installed, or that fails, is named with the reason. knockpy needs a C compiler,
+and is not in the extras: `pip install knockpy`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,15 @@ from collections.abc import Sequence
 
 import _common as common
 
-SCRIPTS = ("ranking", "speed", "independence", "neural")
+SCRIPTS = (
+    "ranking",
+    "speed",
+    "independence",
+    "neural",
+    "knockoff_solvers",
+    "knockoffs",
+    "knockoffs_hiv",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

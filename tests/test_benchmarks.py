@@ -160,3 +160,58 @@ def test_the_plain_loop_finds_the_pvalues_of_the_tables(load):
     # Five standard errors of 400 rounds, four columns: once in 400,000 runs.
     error = np.sqrt(tables * (1 - tables) / 400) + 1 / 400
     assert np.all(np.abs(loop - tables) < 5 * error)
+
+
+def test_knockoffs_resume_and_render(load, tmp_path):
+    knockoffs, common = load("knockoffs"), load("_common")
+    argv = ["--quick", "--method", "lasso", "--output", str(tmp_path)]
+    for design in ("AR(1) 0.5, linear", "equicorrelated 0.7", "no response"):
+        knockoffs.main([*argv, "--only", design, "--seeds", "1"])
+    path = tmp_path / "results" / "knockoffs.jsonl"
+    first = common.read_records(path)
+    assert [r["method"] for r in first] == [
+        "lasso",
+        "lasso, gaussian",
+        "lasso, copula",
+        "lasso, sequential",
+        "lasso, 1 draw",
+        "lasso, 5 draws",
+    ]
+    assert first[0]["tpr"] > 0.5
+    assert first[-1]["tpr"] is None
+    knockoffs.main([*argv, "--only", "no response", "--seeds", "1"])
+    assert common.read_records(path) == first
+    assert "| AR(1) 0.5, linear | lasso | " in (tmp_path / "RESULTS.md").read_text()
+
+
+def test_knockoff_rates_say_what_fails(load):
+    knockoffs = load("knockoffs")
+    method = knockoffs.NULL_METHODS[0]
+    null = {"design": knockoffs.NULL.name, "method": method.name, "tpr": None, "seconds": 1.0}
+    records = [null | {"seed": s, "fdp": float(s % 2)} for s in range(100)]
+    assert "| 0.500 | 0.177 | **fails** | 100 |" in knockoffs.null_table(records)
+    records = [null | {"seed": s, "fdp": float(s % 10 == 0)} for s in range(100)]
+    assert "| 0.100 | 0.177 | holds | 100 |" in knockoffs.null_table(records)
+
+
+def test_hiv_totals_count_complete_seeds_only(load):
+    hiv = load("knockoffs_hiv")
+    draws = {"draws1": [[3, 1], [9, 9]], "ebh1": [2, 0]}
+    records = [{"drug": d, "seed": s} | draws for s in (0, 1) for d in ("A", "B")]
+    found = hiv.totals(records[:-1], "draws1", ["A", "B"])
+    assert found.tolist() == [[6.0, 2.0]]
+    assert hiv.totals(records, "ebh1", ["A", "B"]).tolist() == [[4.0, 0.0], [4.0, 0.0]]
+    assert hiv.totals(records, "draws1", ["A", "C"]) is None
+
+
+def test_hiv_without_data_says_so(load, tmp_path, monkeypatch, capsys):
+    hiv = load("knockoffs_hiv")
+    monkeypatch.setattr(hiv.common, "DATA_HOME", tmp_path)
+    hiv.main(["--quick", "--output", str(tmp_path)])
+    assert "SOBOLEV_DATA_HOME" in capsys.readouterr().out
+
+
+def test_solvers_measure_and_render(load, tmp_path):
+    solvers = load("knockoff_solvers")
+    solvers.main(["--quick", "--only", "mvr1000", "--output", str(tmp_path)])
+    assert "| mvr, p = 200 (sobolev" in (tmp_path / "RESULTS.md").read_text()

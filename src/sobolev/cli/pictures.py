@@ -24,6 +24,12 @@ TOGETHER = (
 )
 
 
+def load_drawing() -> None:
+    """Import what the pictures need, beside the fit: half a second less to wait at the end."""
+    import matplotlib.backends.backend_svg
+    import matplotlib.figure  # noqa: F401
+
+
 def draw(found: Found, data: Prepared, result: SelectionResult) -> tuple[Picture, ...]:
     """Pictures of the selected numeric features, if the critic knows the columns of the data.
 

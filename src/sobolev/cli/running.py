@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import threading
 import time
 import warnings
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ import typer
 
 from sobolev.cli.ending import INTERRUPTED
 from sobolev.cli.output import check_folder, save
-from sobolev.cli.pictures import draw
+from sobolev.cli.pictures import draw, load_drawing
 from sobolev.cli.screen import Reporter, print_table
 from sobolev.cli.selecting import Found, Plan, Teller, find
 from sobolev.cli.versions import versions
@@ -68,6 +69,8 @@ def run(request: Request) -> None:
             warnings.simplefilter("always")
             plan = replace(plan, tell=Teller(plan, data, reporter.step))
             reporter.stage("fitting", total=plan.n_fits(len(data.X)))
+            if request.out is not None:
+                threading.Thread(target=load_drawing, daemon=True).start()
             try:
                 found = find(plan, data)
             except KeyboardInterrupt:
