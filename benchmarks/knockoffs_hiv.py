@@ -187,6 +187,30 @@ means. The list is not the whole truth: positions beside it may matter.
     )
 
 
+def summary(records: Sequence[common.Record]) -> str:
+    """The table of the README."""
+    every = [d for drugs in DRUGS.values() for d in drugs]
+    of = [r for r in records if r["method"] == METHODS[0].name]
+    rows = []
+    for key, words in (("ebh1", f"`n_draws={N_DRAWS}`"), ("draws1", "one draw")):
+        found = totals(of, key, every)
+        if found is not None:
+            true, false = found.mean(axis=0)
+            spread = np.nan if len(found) < 2 else found.sum(axis=1).std(ddof=1)
+            cells = [f"**{true:.0f} / {false:.0f}**", f"{false / (true + false):.2f}"]
+            words = f"`KnockoffSelector`, {words} ({len(found)} seeds)"
+            rows.append([words, *cells, f"{spread:.1f}"])
+    for name, (true, false) in PAPER.items():
+        rows.append([name, f"{true} / {false}", f"{false / (true + false):.2f}", "–"])
+    header = [
+        "15 drugs, q = 0.2",
+        "true / false positions",
+        "share false",
+        "sd of finds over seeds",
+    ]
+    return common.markdown_table(header, rows)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = common.argument_parser("Knockoffs on HIV drug resistance.")
     parser.add_argument("--seeds", type=int, help="seeds of each method")
@@ -210,8 +234,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                     record = measure(drug, method, seed)
                     common.append_record(path, record)
                     print(f"{drug} · {method.name} · {seed}: {record['draws1'][0]}", flush=True)
-    section = render(common.read_records(path))
+    records = common.read_records(path)
+    section = render(records)
     common.write_section(folder / "RESULTS.md", "knockoffs-hiv", section)
+    if folder == common.FOLDER:
+        common.write_section(folder.parent / "README.md", "hiv", summary(records))
     print(section)
 
 

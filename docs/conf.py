@@ -1,5 +1,7 @@
 """Sphinx configuration. Formulas become MathML, so that the pages need no network."""
 
+from pathlib import Path
+
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
@@ -10,15 +12,40 @@ project = "sobolev"
 author = "The sobolev developers"
 copyright = "2026, The sobolev developers"
 release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+]
 myst_enable_extensions = ["amsmath", "dollarmath"]
 html_theme = "furo"
 html_title = "sobolev"
 html_math_renderer = "mathml"
-exclude_patterns = ["_build"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build", "results/data"]
 autodoc_typehints = "none"
 napoleon_google_docstring = False
 napoleon_use_ivar = True
+# The scripts of examples/ run in the order of their names; their pages show no times.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": "plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "backreferences_dir": None,
+    "capture_repr": (),
+    "download_all_examples": False,
+    "image_srcset": ["2x"],
+    "min_reported_time": float("inf"),
+    "notebook_extensions": set(),
+    "reference_url": {"sobolev": None},
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+}
 
 
 def _inline(writer, node):
@@ -31,6 +58,13 @@ def _block(writer, node):
     raise nodes.SkipNode
 
 
+def _only_what_is_there(app, page, source):
+    """`make reproduce` writes the pages of results; until then the index leaves them out."""
+    if page == "index" and not (Path(app.srcdir) / "results" / "index.md").exists():
+        source[0] = source[0].replace("results/index\n", "")
+
+
 def setup(app: Sphinx) -> None:
     """Register the renderer of formulas."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    app.connect("source-read", _only_what_is_there)

@@ -1,4 +1,4 @@
-"""Every Python block of README and docs runs, page by page, from top to bottom."""
+"""Every Python block of README and docs runs, page by page, and so does every example."""
 
 import re
 from pathlib import Path
@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = [page for page in PAGES if BLOCK.search(page.read_text())]
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 
 @pytest.fixture
@@ -31,16 +32,38 @@ def names(tmp_path, monkeypatch):
     return {"X": table, "table": table, "y": y, "sic": sic, "pd": pd, "np": np, "X_new": table}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
-@pytest.mark.filterwarnings("ignore")
-def test_every_block_runs(page, names):
+@pytest.fixture
+def plt():
+    """Pictures that nobody sees."""
     with matplotlib.rc_context({"backend": "Agg", "figure.max_open_warning": 0}):
-        for block in BLOCK.findall(page.read_text()):
-            exec(compile(block, f"{page.name}: {block.splitlines()[0]}", "exec"), names)
         import matplotlib.pyplot as plt
 
+        yield plt
         plt.close("all")
 
 
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+@pytest.mark.filterwarnings("ignore")
+def test_every_block_runs(page, names, plt):
+    for block in BLOCK.findall(page.read_text()):
+        exec(compile(block, f"{page.name}: {block.splitlines()[0]}", "exec"), names)
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=[script.stem for script in EXAMPLES])
+def test_every_example_runs(script, plt, monkeypatch):
+    shown = []
+    monkeypatch.setattr(plt, "show", lambda: shown.extend(plt.get_fignums()))
+    exec(compile(script.read_text(), script.name, "exec"), {"__name__": "__main__"})
+    assert shown
+
+
 def test_pages_have_blocks():
-    assert {"README.md", "guide.md"} <= {page.name for page in PAGES}
+    names = {page.name for page in PAGES}
+    assert {"README.md", "guide.md", "howto.md", "index.md"} <= names
+    assert EXAMPLES
+
+
+def test_the_index_names_every_page():
+    index = (ROOT / "docs" / "index.md").read_text()
+    pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert pages <= set(index.split("```{toctree}")[1].split("```")[0].split())

@@ -66,8 +66,8 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         1 is knockoff+, which controls the false discovery rate. 0 is the filter of the SIC paper:
         more power, but no such promise.
     n_draws : int, default=1
-        Draws of knockoffs. With more than one the selection depends little on the seed: e-values
-        of all draws, each at level ``fdr / 2``, are averaged and selected from by e-BH.
+        Draws of knockoffs. With more than one, e-values of all draws, each at level ``fdr / 2``,
+        are averaged and selected from by e-BH: the selection mostly depends less on the seed.
     statistic : {"difference", "signed_max", "lasso_path", "swap"}, default="difference"
         How importances become a signed statistic, see
         :func:`~sobolev.knockoffs.knockoff_statistics`.
