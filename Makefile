@@ -36,8 +36,8 @@ verify: .venv/.dev ## run the statistical guarantees (slow) and renew their tabl
 bench: .venv/.bench ## time against peers (QUICK=1: a short version)
 	$(BIN)/python benchmarks/run.py $(QUICK_FLAG)
 
-reproduce: .venv/.bench ## quality of the rankings (QUICK=1: a short version)
-	$(BIN)/python benchmarks/ranking.py $(QUICK_FLAG)
+reproduce: .venv/.bench ## the experiments of the paper (QUICK=1: a short version)
+	$(BIN)/sobolev reproduce all $(if $(QUICK_FLAG),$(QUICK_FLAG),--out docs/results)
 
 docs: .venv/.docs ## build the documentation
 	$(BIN)/sphinx-build -W docs docs/_build/html

@@ -31,6 +31,7 @@ _MODULES = (
     "convex",
     "criterion",
     "datasets",
+    "experiments",
     "inference",
     "knockoffs",
     "neural",

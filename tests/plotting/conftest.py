@@ -1,4 +1,4 @@
-"""Figures are closed after each test."""
+"""Each test starts without figures and leaves none."""
 
 import matplotlib.pyplot as plt
 import pytest
@@ -6,5 +6,6 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def close_figures():
+    plt.close("all")
     yield
     plt.close("all")

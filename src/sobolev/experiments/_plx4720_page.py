@@ -1,0 +1,225 @@
+"""The page of the PLX4720 experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from sobolev.experiments._engine import Record
+from sobolev.experiments._tables import markdown_table, mean_and_error
+from sobolev.experiments.plx4720 import ALL, MIN_CORRELATION, NAME, REGRESSORS, ROWS, TOPS
+
+TARGET = "BRAF_mut"
+# The table of the paper (479 cell lines, 7251 features): mean and deviation of the held-out MSE.
+PUBLISHED = {
+    (ALL, 0): ("1.160 ± 3.990", "0.783 ± 0.167"),
+    ("elastic net", 7): ("0.864 ± 0.432", "0.931 ± 0.215"),
+    ("elastic net", 10): ("0.663 ± 0.161", "0.830 ± 0.190"),
+    ("SIC", 7): ("0.728 ± 0.166", "0.856 ± 0.189"),
+    ("SIC", 10): ("0.706 ± 0.158", "0.817 ± 0.173"),
+    ("SIC", 15): ("0.734 ± 0.168", "0.859 ± 0.202"),
+}
+
+
+def errors_of(
+    records: Sequence[Record], method: str, top: int, rows: str, regressor: str
+) -> dict[int, float]:
+    """From the seed of a split to the error."""
+    return {
+        record["seed"]: record["result"]["errors"][str(top)][regressor]
+        for record in records
+        if record["settings"].get("rows") == rows and record["settings"]["method"] == method
+    }
+
+
+def page(records: Sequence[Record], folder: Path) -> str:
+    """Tables, and a picture of the first features."""
+    _draw(records, folder / f"{NAME}-top.png")
+    tables = "\n".join(
+        f"### Features chosen on {words}\n\n{error_table(records, rows)}\n"
+        for rows, words in zip(
+            ROWS,
+            ("the training rows alone", "all rows, as in the paper: the held-out rows leak"),
+            strict=True,
+        )
+    )
+    return f"""\
+The data are a **substitute** for the matrix of the paper (479 cell lines, 7251 features of CCLE),
+which is no longer distributed: features of GDSC joined to the response (Amax) in CCLE. Errors are
+not comparable with the published ones digit by digit. Features with an absolute correlation of less
+than {MIN_CORRELATION} with the response are screened out first.
+
+{reading(records)}
+
+![Importances of the first features]({NAME}-top.png)
+
+## Held-out error
+
+Mean squared error on a random tenth of the rows ± its deviation over splits, in units of the
+variance of the response: a network (three layers of 100, 100 and 1, dropout 0.3, 1000 updates,
+batches of 16) and a random forest (the defaults of scikit-learn).
+
+{tables}
+## First features
+
+On all screened rows, with their importances.
+
+{top_table(records)}
+
+## Tests
+
+On all rows. Screening looks at the response, so these numbers are not exact.
+
+{tests_table(records)}
+"""
+
+
+def error_table(records: Sequence[Record], rows: str) -> str:
+    """Errors of both regressors for every set of features, beside the published ones."""
+    lines = []
+    for method, tops in {ALL: (0,), **TOPS}.items():
+        for top in tops:
+            cells = []
+            for regressor in REGRESSORS:
+                found = list(errors_of(records, method, top, rows, regressor).values())
+                cells.append(_with_deviation(found))
+            count = len(errors_of(records, method, top, rows, REGRESSORS[0]))
+            published = PUBLISHED.get((method, top)) or PUBLISHED[("SIC", top)]
+            if count:
+                name = f"{method} top-{top}" if top else method
+                lines.append([name, *cells, *published, str(count)])
+    header = ["features", "network", "random forest", "published NN", "published RF", "splits"]
+    return markdown_table(header, lines)
+
+
+def _with_deviation(found: Sequence[float]) -> str:
+    if not found:
+        return "–"
+    deviation = f" ± {np.std(found, ddof=1):.3f}" if len(found) > 1 else ""
+    return f"{np.mean(found):.3f}{deviation}"
+
+
+def _tops(records: Sequence[Record]) -> dict[str, list[tuple[str, float]]]:
+    """The ten most important features of each method, with their importances."""
+    found = {
+        r["settings"]["method"]: r["result"]["top"][:10]
+        for r in records
+        if r["settings"]["part"] == "found"
+    }
+    return {method: found[method] for method in TOPS if method in found}
+
+
+def top_table(records: Sequence[Record]) -> str:
+    """The ten most important features of each method."""
+    tops = _tops(records)
+    if not tops:
+        return "Not run yet."
+    lines = [
+        [
+            str(k + 1),
+            *(f"`{top[k][0]}` {top[k][1]:.4f}" if k < len(top) else "" for top in tops.values()),
+        ]
+        for k in range(10)
+    ]
+    return markdown_table(["", *tops], lines)
+
+
+def tests_table(records: Sequence[Record]) -> str:
+    """P-values of the holdout randomization test, and q-values of both ways."""
+    of = {
+        r["settings"]["method"]: r["result"] for r in records if r["settings"]["part"] == "tested"
+    }
+    if not of:
+        return "Not run yet."
+    hrt = {name: (p, q) for name, p, q in of.get("HRT", {}).get("features", ())}
+    knockoffs = {name: q for name, _, q in of.get("knockoffs", {}).get("features", ())}
+    names = list(dict.fromkeys([*list(hrt)[:15], *list(knockoffs)[:5]]))
+    lines = [
+        [
+            f"`{name}`",
+            *(f"{value:.2g}" for value in hrt.get(name, (np.nan, np.nan))),
+            f"{knockoffs.get(name, 1.0):.2g}",
+        ]
+        for name in names
+    ]
+    header = ["feature", "HRT p-value", "HRT q-value", "knockoff q-value"]
+    said = "; ".join(
+        f"{method} selects {', '.join(f'`{n}`' for n in found['selected']) or 'nothing'}"
+        for method, found in of.items()
+    )
+    table = markdown_table(header, lines).replace("nan", "–")
+    return f"{table}\n\nAt a false discovery rate of 10 %: {said}."
+
+
+def reading(records: Sequence[Record]) -> str:
+    """What the numbers say, in words."""
+    said = []
+    for method in ("ConvexSIC", "NeuralSIC"):
+        words = []
+        for regressor in REGRESSORS:
+            ours = errors_of(records, method, 10, ROWS[0], regressor)
+            theirs = errors_of(records, "elastic net", 10, ROWS[0], regressor)
+            gaps = [ours[s] - theirs[s] for s in sorted(set(ours) & set(theirs))]
+            if not gaps:
+                continue
+            mean, error = mean_and_error(gaps)
+            verb = "lower" if mean < 0 else "higher"
+            spread = "" if np.isnan(error) else f" ± {error:.3f}"
+            words.append(f"{abs(mean):.3f}{spread} {verb} with the {regressor}")
+        if words:
+            said.append(
+                f"The error of {method} top-10 against elastic net top-10 on the same splits is "
+                f"{' and '.join(words)}."
+            )
+    first = [
+        r["result"]["first"]
+        for r in records
+        if r["settings"].get("rows") == ROWS[0] and r["settings"]["method"] == "ConvexSIC"
+    ]
+    if first:
+        share = np.mean([name == TARGET for name in first])
+        said.append(
+            f"ConvexSIC ranks the mutation of the drug's target, `{TARGET}`, first in {share:.0%} "
+            "of the splits."
+        )
+    leaking = errors_of(records, "ConvexSIC", 10, ROWS[1], "network")
+    clean = errors_of(records, "ConvexSIC", 10, ROWS[0], "network")
+    if leaking and clean:
+        said.append(
+            f"Choosing the features on all rows would have shown {_mean(leaking):.3f} instead of "
+            f"{_mean(clean):.3f} for ConvexSIC top-10 and the network."
+        )
+    return " ".join(said)
+
+
+def _mean(errors: dict[int, float]) -> float:
+    return float(np.mean(list(errors.values())))
+
+
+def _draw(records: Sequence[Record], path: Path) -> None:
+    """The importances of the first features of each method."""
+    import matplotlib
+
+    tops = _tops(records)
+    if not tops:
+        return
+    with matplotlib.rc_context({"backend": "Agg"}):
+        import matplotlib.pyplot as plt
+
+        from sobolev.plotting import OTHER, SELECTED
+
+        figure, axes = plt.subplots(
+            1, len(tops), figsize=(4.2 * len(tops), 3.6), layout="constrained", squeeze=False
+        )
+        for ax, (method, top) in zip(axes[0], tops.items(), strict=True):
+            names, shares = [name for name, _ in top][::-1], [share for _, share in top][::-1]
+            colors = [SELECTED if name == TARGET else OTHER for name in names]
+            ax.barh(range(len(names)), shares, color=colors)
+            ax.set_yticks(range(len(names)), names, fontsize=8)
+            ax.set_title(method, fontsize=11)
+            ax.set_xlabel("importance" if method != "elastic net" else "absolute weight")
+            ax.spines[["top", "right"]].set_visible(False)
+        figure.savefig(path, dpi=110)
+        plt.close(figure)

@@ -1,0 +1,181 @@
+"""Response to PLX4720: how well a few selected features predict it.
+
+The data are a substitute for the matrix of the paper, which is no longer distributed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sobolev._typing import AnyArray, Array, Index
+from sobolev.experiments._engine import Record, Settings, Task
+from sobolev.experiments._simulations import make_model
+
+NAME, TITLE = "plx4720", "PLX4720: drug response"
+REPETITIONS, QUICK_REPETITIONS = 100, 2
+TEST_SHARE, MIN_CORRELATION = 0.1, 0.1
+ALL = "all features"
+TOPS = {"elastic net": (7, 10), "ConvexSIC": (7, 10, 15), "NeuralSIC": (7, 10, 15)}
+# Where the features are chosen: the second looks at the rows that are predicted, as the paper did.
+ROWS = ("training rows", "all rows")
+# Features of the tests that are kept, those of the smallest p-values or q-values.
+N_TESTED = 50
+REGRESSORS = ("network", "forest")
+
+
+def tasks(quick: bool, repetitions: int | None = None) -> list[Task]:
+    """What is found on all rows, once, then the splits."""
+    found = [Task(NAME, {"part": "found", "method": method}, 0) for method in TOPS]
+    found += [Task(NAME, {"part": "tested", "method": m}, 0) for m in ("HRT", "knockoffs")]
+    splits = [
+        Task(NAME, {"part": "split", "method": method, "rows": rows}, seed)
+        for seed in range(repetitions or (QUICK_REPETITIONS if quick else REPETITIONS))
+        for rows in ROWS
+        for method in (ALL, *TOPS)
+    ]
+    return found + splits
+
+
+def check_data() -> None:
+    """The file is there, or an error that says where it should be."""
+    _data()
+
+
+def measure(settings: Settings, seed: int) -> Record:
+    """One of the parts: what is found, what is tested, or a split."""
+    if settings["part"] == "found":
+        return _found(settings["method"])
+    if settings["part"] == "tested":
+        return _tested(settings["method"])
+    return _split(settings["method"], settings["rows"], seed)
+
+
+@lru_cache(maxsize=1)
+def _data() -> tuple[Array, Array, AnyArray]:
+    """All features, the response in units of its deviation, and names."""
+    from sobolev.datasets import load_plx4720
+
+    data = load_plx4720(min_correlation=0.0)
+    return data.data, data.target / data.target.std(), data.feature_names
+
+
+def screened(X: Array, y: Array) -> Index:
+    """Columns that vary and have an absolute correlation of at least 0.1 with y."""
+    Z, v = X - X.mean(axis=0), y - y.mean()
+    size = np.linalg.norm(Z, axis=0) * np.linalg.norm(v)
+    return np.flatnonzero((np.abs(v @ Z) >= MIN_CORRELATION * size) & (np.ptp(X, axis=0) > 0))
+
+
+def ranking(method: str, X: Array, y: Array, seed: int) -> tuple[Index, Array]:
+    """The screened columns, most important first, and their importances."""
+    from sobolev.inference.hrt import feature_importances
+
+    kept = screened(X, y)
+    if method == ALL:
+        return kept, np.full(kept.size, np.nan)
+    importances = feature_importances(make_model(method, seed).fit(X[:, kept], y))
+    order = np.argsort(-importances, kind="stable")
+    return kept[order], importances[order]
+
+
+@lru_cache(maxsize=8)
+def _ranking_of_all(method: str) -> tuple[Index, Array]:
+    """On all rows, the same for every split."""
+    X, y, _ = _data()
+    return ranking(method, X, y, seed=0)
+
+
+def _found(method: str) -> Record:
+    """The first features on all rows."""
+    _, _, names = _data()
+    order, importances = _ranking_of_all(method)
+    top = [[str(names[j]), round(float(e), 6)] for j, e in zip(order, importances, strict=True)]
+    return {"top": top[:15], "n_screened": int(order.size)}
+
+
+def _tested(method: str) -> Record:
+    """P-values or q-values of the features that were tested, on all rows."""
+    from sobolev.inference.hrt import HRTSelector
+    from sobolev.knockoffs import KnockoffSelector
+
+    X, y, names = _data()
+    kept = screened(X, y)
+    selector: Any
+    if method == "HRT":
+        selector = HRTSelector(diagnose=False, random_state=0).fit(X[:, kept], y)
+        numbers, shown = selector.pvalues_, selector.shortlist_
+    else:
+        selector = KnockoffSelector(sampler="gaussian", diagnose=False, random_state=0)
+        selector.fit(X[:, kept], y)
+        numbers = selector.qvalues_
+        shown = np.flatnonzero(selector.statistics_ > 0)
+    order = shown[np.lexsort((-selector.statistics_[shown], numbers[shown]))]
+    return {
+        "features": [
+            [str(names[kept[j]]), _significant(numbers[j]), _significant(selector.qvalues_[j])]
+            for j in order[:N_TESTED]
+        ],
+        "selected": [str(name) for name in names[kept[selector.support_]]],
+    }
+
+
+def _significant(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def _split(method: str, rows: str, seed: int) -> Record:
+    """Held-out errors of both regressors on the features chosen, for every number of them."""
+    X, y, names = _data()
+    test, train = split_rows(y.size, seed)
+    if rows == "all rows":
+        order = _ranking_of_all(method)[0]
+    else:
+        order = ranking(method, X[train], y[train], seed)[0]
+    errors = {}
+    for top in TOPS.get(method, (0,)):
+        chosen = order[:top] if top else order
+        errors[str(top)] = held_out_errors(X[:, chosen], y, train, test, seed)
+    first = None if method == ALL else str(names[order[0]])
+    return {"errors": errors, "first": first, "n_screened": int(order.size)}
+
+
+def split_rows(n_rows: int, seed: int) -> tuple[Index, Index]:
+    """A tenth of the rows to predict, and the others."""
+    order = np.random.default_rng([seed, 2]).permutation(n_rows).astype(np.intp)
+    n_test = round(TEST_SHARE * n_rows)
+    return order[:n_test], order[n_test:]
+
+
+def held_out_errors(X: Array, y: Array, train: Index, test: Index, seed: int) -> dict[str, float]:
+    """Mean squared errors of the paper's network and of a random forest."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    from sobolev.neural import DenseNetwork, SobolevRegressor
+
+    # Three layers with dropout 0.3 and no penalty: 1000 updates of Adam with batches of 16.
+    network = SobolevRegressor(
+        network=DenseNetwork(widths=(100, 100), dropout=0.3),
+        lam=0.0,
+        recursions=1,
+        batch_size=16,
+        max_iter=1000,
+        random_state=seed,
+    )
+    models = {"network": network, "forest": RandomForestRegressor(random_state=seed, n_jobs=1)}
+    errors = {}
+    for name, model in models.items():
+        predicted = model.fit(X[train], y[train]).predict(X[test])
+        errors[name] = round(float(np.mean((predicted - y[test]) ** 2)), 5)
+    return errors
+
+
+def page(records: Sequence[Record], folder: Path) -> str:
+    """Tables, and a picture of the first features."""
+    from sobolev.experiments._plx4720_page import page
+
+    return page(records, folder)

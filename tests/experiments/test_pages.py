@@ -1,0 +1,192 @@
+"""Pages from records that are made up: every number on them comes from the records."""
+
+import re
+
+import numpy as np
+import pytest
+
+from sobolev import __version__
+from sobolev.experiments import _rates as rates
+from sobolev.experiments import hiv, load_experiment, pages, plx4720, sinexp
+from sobolev.experiments._engine import append_record
+
+
+def made_up(task, rng):
+    """A result of the form of the experiment."""
+    method = task.settings["method"]
+    if task.experiment in ("sinexp", "liang"):
+        kinds = ("hrt",) if method == "ConvexSIC, forward" else ("top", "hrt")
+        kinds += ("witness",) if method == "NeuralSIC, paper" else ()
+        return {k: {"tpr": round(rng.random(), 3), "fdp": round(rng.random(), 3)} for k in kinds}
+    if task.experiment == "hiv":
+        columns = ("hrt",) if method == "HRT" else ("draw0", "draw1", "ebh0", "ebh1")
+        return {c: [int(v) for v in rng.integers(0, 30, 2)] for c in columns}
+    if task.settings["part"] == "found":
+        return {"top": [[f"G{k}", 0.1 / (k + 1)] for k in range(15)], "n_screened": 100}
+    if task.settings["part"] == "tested":
+        return {"features": [["BRAF_mut", 0.001, 0.02], ["G1", 0.5, 0.9]], "selected": ["BRAF_mut"]}
+    tops = plx4720.TOPS.get(method, (0,))
+    errors = {str(t): {"network": rng.random(), "forest": rng.random()} for t in tops}
+    return {"errors": errors, "first": "BRAF_mut", "n_screened": 100}
+
+
+def record(task, result, **changes):
+    return {
+        "version": __version__,
+        "experiment": task.experiment,
+        "settings": task.settings,
+        "seed": task.seed,
+        "result": result,
+        "seconds": 2.0,
+        "cores": 2,
+        "blas": "openblas 1.0",
+    } | changes
+
+
+def fill(folder, name, *, quick=False, repetitions=2, **changes):
+    rng = np.random.default_rng(0)
+    for task in load_experiment(name).tasks(quick, repetitions):
+        append_record(pages.records_file(folder, name), record(task, made_up(task, rng), **changes))
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Drawing takes longer than all the rest."""
+    monkeypatch.setattr(rates, "draw_rates", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("name", "quick"), [("liang", True), ("plx4720", False), ("hiv", True), ("hiv", False)]
+)
+def test_every_page(tmp_path, name, quick):
+    fill(tmp_path, name, quick=quick)
+    text = pages.write_page(tmp_path, name)
+    pages.write_index(tmp_path)
+    assert text == (tmp_path / f"{name}.md").read_text()
+    assert text.startswith("# ")
+    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", text)
+    assert pictures
+    for picture in pictures:
+        assert (tmp_path / picture).stat().st_size > 1000
+    assert f"$ sobolev reproduce {name} " in text
+    assert ("--quick" in text) == (quick and name in ("liang",))
+    assert "```{note}" in text
+    assert "nan" not in text
+    assert "{" not in text.replace("{note}", "")
+    index = (tmp_path / "index.md").read_text()
+    assert f"]({name}.md)" in index
+    assert f"\n{name}\n" in index
+
+
+def test_no_records_no_page(tmp_path):
+    assert pages.write_page(tmp_path, "sinexp") is None
+    assert pages.write_pages(tmp_path) == []
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_run_has_no_note(tmp_path):
+    fill(tmp_path, "hiv", repetitions=None)
+    text = pages.write_page(tmp_path, "hiv")
+    assert "{note}" not in text
+    assert "$ sobolev reproduce hiv\n" in text
+
+
+def test_notes_say_how_much_is_there(tmp_path, no_figures):
+    fill(tmp_path, "sinexp", repetitions=3)
+    text = pages.write_page(tmp_path, "sinexp")
+    assert "72 of 2,400 records" in text
+    assert "3 of 100 repetitions" in text
+    assert "--repetitions 3" in text
+    assert text.startswith("# SinExp")
+    assert text.count("\n## n = ") == 3
+    assert "![" not in text  # nothing was drawn
+    assert "nan" not in text
+    assert "{" not in text.replace("{note}", "")
+
+
+def test_versions_are_not_mixed(tmp_path, no_figures):
+    fill(tmp_path, "sinexp", repetitions=3, version="0.0.1")
+    fill(tmp_path, "sinexp", repetitions=1)
+    records = pages.latest(pages.read_records(pages.records_file(tmp_path, "sinexp")))
+    assert len(records) == 24
+    assert "0.0.1" not in pages.write_page(tmp_path, "sinexp")
+
+
+def test_the_order_of_records_does_not_matter(tmp_path, no_figures):
+    fill(tmp_path / "a", "sinexp", repetitions=2)
+    lines = pages.records_file(tmp_path / "a", "sinexp").read_bytes().splitlines(keepends=True)
+    other = pages.records_file(tmp_path / "b", "sinexp")
+    other.parent.mkdir(parents=True)
+    other.write_bytes(b"".join(reversed(lines)))
+    written = [pages.write_page(tmp_path / name, "sinexp") for name in "ab"]
+    assert written[0] == written[1]
+    records = pages.read_records(other)
+    assert pages.latest(records) == pages.latest(records[::-1])
+
+
+def sinexp_records(method, n, tprs, fdps, seconds=2.0):
+    tasks = [t for t in sinexp.tasks(False, len(tprs)) if t.settings["method"] == method]
+    tasks = [t for t in tasks if t.settings["n"] == n]
+    return [
+        record(task, {"hrt": {"tpr": tpr, "fdp": fdp}}, seconds=seconds)
+        for task, tpr, fdp in zip(tasks, tprs, fdps, strict=True)
+    ]
+
+
+def test_tables_hold_quartiles_means_and_errors():
+    tprs, fdps = [0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 0.0, 0.1, 0.1, 0.3]
+    records = sinexp_records("elastic net", 250, tprs, fdps)
+    row = rates.rates_table(records, 250, sinexp.PUBLISHED).splitlines()[-1]
+    assert row == (
+        "| elastic net, HRT | 0.40 / 0.60 / 0.80 | 0.600 ± 0.141 | 0.00 / 0.10 / 0.10 | "
+        "0.100 ± 0.055 | 0.17 / 0.33 / 0.50 | – | 5 |"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tpr", "fdps", "reached", "kept"),
+    [
+        (0.9, [0.1, 0.1], "yes", "yes"),
+        (0.7, [0.3, 0.31], "no", "no"),
+        (0.8, [0, 0.4], "yes", "yes"),
+    ],
+)
+def test_goals_are_judged(tpr, fdps, reached, kept):
+    records = sinexp_records("ConvexSIC, forward", 125, [tpr, tpr], fdps)
+    cells = rates.goal_table(records, sinexp.GOALS).splitlines()[-1].split(" | ")
+    assert cells[3] == reached
+    assert cells[5].rstrip(" |") == kept
+
+
+def test_too_many_false_discoveries_are_named():
+    calm = sinexp_records("elastic net", 125, [0.5, 0.5], [0.1, 0.0])
+    wild = sinexp_records("random forest", 125, [0.5, 0.5], [0.5, 0.6])
+    assert rates.excesses(calm) == []
+    (said,) = rates.excesses(calm + wild)
+    assert "random forest at n = 125 (0.550)" in said
+    assert "elastic net" not in said
+
+
+def test_the_time_of_the_authors_is_compared():
+    records = sinexp_records("ConvexSIC, forward", 500, [1.0], [0.0], seconds=4.8)
+    assert "on one thread, 100 times that of ConvexSIC, forward." in sinexp._ratio(records)
+
+
+def test_hiv_totals_need_all_drugs_of_a_seed():
+    rng = np.random.default_rng(0)
+    records = [record(task, made_up(task, rng)) for task in hiv.tasks(False, 2)]
+    expected = np.sum(
+        [r["result"]["hrt"] for r in records if r["seed"] == 1 and "hrt" in r["result"]
+         and r["settings"]["drug"] != "TDF"], axis=0
+    )  # fmt: skip
+    totals = hiv.totals(records, "hrt")
+    assert totals.shape == (2, 2)
+    np.testing.assert_array_equal(totals[1], expected)
+    assert hiv.totals(records[:-4], "hrt").shape == (1, 2)
+
+
+@pytest.mark.parametrize(("ours", "word"), [((300, 10), "reached"), ((150, 10), "not reached")])
+def test_hiv_goal(ours, word):
+    each = [ours[0] // 15, ours[1] // 15]
+    records = [record(task, {"ebh1": each}) for task in hiv.tasks(False, 1)]
+    assert f"is {word}." in hiv.reading(records)
