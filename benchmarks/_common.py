@@ -10,12 +10,14 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
+
+from sobolev.experiments._tables import markdown_table  # noqa: E402, F401  (after the pins)
 
 FOLDER = Path(__file__).resolve().parent
 DATA_HOME = Path(os.environ.get("SOBOLEV_DATA_HOME", FOLDER.parent / "data"))
@@ -91,12 +93,6 @@ def write_section(path: Path, name: str, body: str) -> None:
     temporary = path.with_suffix(".md.tmp")
     temporary.write_text(text)
     os.replace(temporary, path)
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; all columns but the first are right-aligned."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def alternate(*calls: Callable[[], object], repeats: int) -> list[list[float]]:

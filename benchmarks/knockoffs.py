@@ -21,6 +21,7 @@ from _knockoff_data import BINARY, NORMAL, Design, null_data
 from sklearn.linear_model import LassoCV
 
 from sobolev import KnockoffSelector, NeuralSIC, __version__
+from sobolev.experiments._tables import mean_and_error
 
 FDR, NULL_FDR = 0.2, 0.1
 N_SEEDS, N_NULL = 100, 200
@@ -88,12 +89,6 @@ def _column(records: Sequence[common.Record], name: str) -> np.ndarray:
     return np.array([r[name] for r in records], dtype=float)
 
 
-def _mean(values: np.ndarray) -> tuple[float, float]:
-    """Mean and standard error."""
-    error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
-    return float(values.mean()), float(error)
-
-
 def rates(records: Sequence[common.Record], methods: Sequence[Method], designs: Any) -> str:
     """Power and false discovery rate of each method on each design."""
     rows = []
@@ -102,8 +97,8 @@ def rates(records: Sequence[common.Record], methods: Sequence[Method], designs: 
             of = [r for r in records if (r["design"], r["method"]) == (design.name, method.name)]
             if not of:
                 continue
-            power, power_error = _mean(_column(of, "tpr"))
-            fdr, error = _mean(_column(of, "fdp"))
+            power, power_error = mean_and_error(_column(of, "tpr"))
+            fdr, error = mean_and_error(_column(of, "fdp"))
             rows.append(
                 [
                     design.name,

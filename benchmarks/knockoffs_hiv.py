@@ -22,12 +22,15 @@ from sklearn.linear_model import LassoCV
 
 from sobolev import ConvexSIC, KnockoffSelector, NeuralSIC, __version__
 from sobolev.datasets import HIV_DRUGS, count_positions, load_hiv
+from sobolev.experiments.hiv import PUBLISHED, position_groups, published_total
 from sobolev.inference.knockoff_filter import ebh, knockoff_evalues, knockoff_threshold
 
 FDR, N_SEEDS, N_DRAWS = 0.2, 10, 5
-# The drugs of the paper's table, all but TDF, and its totals of true and false positions.
-DRUGS = {kind: [d for d in drugs if d != "TDF"] for kind, drugs in HIV_DRUGS.items()}
-PAPER = {"GLM (paper)": (196, 83), "Boosted SIC (paper, offset 0)": (182, 63)}
+DRUGS = {kind: [d for d in drugs if d in PUBLISHED] for kind, drugs in HIV_DRUGS.items()}
+PAPER = {
+    "GLM (paper)": published_total(0),
+    "Boosted SIC (paper, offset 0)": published_total(1),
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def measure(drug: str, method: Method, seed: int) -> common.Record:
     data = load_hiv(drug, data_home=common.DATA_HOME)
     units = data.positions if method.positions else np.arange(data.data.shape[1])
     _, label = np.unique(units, return_inverse=True)
-    groups = [np.flatnonzero(label == g).tolist() for g in range(label.max() + 1)]
+    groups = position_groups(units)
     selector = KnockoffSelector(
         method.estimator(),
         sampler=method.sampler,

@@ -54,8 +54,9 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator or None, default=None
-        :class:`~sobolev.ConvexSIC` (None), or any estimator with ``feature_importances_`` or
-        ``coef_``. It sees standardised columns and knockoffs in random order.
+        :class:`~sobolev.ConvexSIC` with 300 landmarks (None), or any estimator with
+        ``feature_importances_`` or ``coef_``. It sees standardised columns and knockoffs in random
+        order.
     sampler : str or object, default="auto"
         "gaussian", "copula", "sequential", "lowrank", "fixed", or an object with ``fit(X)`` and
         ``sample(random_state)``. "auto" is "sequential" if a column has at most ten values, else

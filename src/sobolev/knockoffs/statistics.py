@@ -142,7 +142,7 @@ def knockoff_statistics(
     y : array-like of shape (n,)
     estimator : estimator or None, default=None
         With ``feature_importances_`` or ``coef_``, for "swap" with predictions; None is
-        :class:`~sobolev.ConvexSIC`. Not for "lasso_path".
+        :class:`~sobolev.ConvexSIC` with 300 landmarks. Not for "lasso_path".
     statistic : {"difference", "signed_max", "lasso_path", "swap"}, default="difference"
     groups : mapping or sequence of sequences, optional
         Disjoint groups of columns, by position; importances are summed in each.
