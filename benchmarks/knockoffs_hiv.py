@@ -5,7 +5,8 @@
 
 One setting for all drugs; lam is chosen from the data, the list of true positions is only used to
 count. Every finished fit is a line of results/knockoffs_hiv.jsonl at once; a run that was killed
-goes on where it stopped.
+goes on where it stopped. The rows of ``ConvexSIC`` come from ``sobolev reproduce hiv``, which
+measures it (docs/results/data/hiv.jsonl); here are the others.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sklearn.linear_model import LassoCV
 
 from sobolev import ConvexSIC, KnockoffSelector, NeuralSIC, __version__
 from sobolev.datasets import HIV_DRUGS, count_positions, load_hiv
-from sobolev.experiments.hiv import PUBLISHED, position_groups, published_total
+from sobolev.experiments.hiv import KNOCKOFFS, PUBLISHED, position_groups, published_total
 from sobolev.inference.knockoff_filter import ebh, knockoff_evalues, knockoff_threshold
 
 FDR, N_SEEDS, N_DRAWS = 0.2, 10, 5
@@ -51,14 +52,32 @@ class Method:
         return ConvexSIC(n_components=200, recursions=1, lam="relaxed", cv=3)
 
 
+MAIN = "ConvexSIC"
+REPRODUCED = common.FOLDER.parent / "docs" / "results" / "data" / "hiv.jsonl"
 METHODS = (
-    Method("ConvexSIC", "convex", n_draws=N_DRAWS),
     Method("lasso", "lasso", n_draws=N_DRAWS),
     Method("Boosted NeuralSIC", "neural"),
     Method("ConvexSIC, copula", "convex", "copula"),
     Method("ConvexSIC, sequential", "convex", "sequential"),
     Method("ConvexSIC, by column", "convex", positions=False),
 )
+
+
+def reproduced() -> list[common.Record]:
+    """The records of ``sobolev reproduce hiv`` in the form of the others."""
+    return [
+        {
+            "drug": r["settings"]["drug"],
+            "method": MAIN,
+            "seed": r["seed"],
+            "seconds": r["seconds"],
+            "lam": r["result"]["lam"],
+            **{f"draws{k}": [r["result"][f"draw{k}"]] for k in (0, 1)},
+            **{f"ebh{k}": r["result"][f"ebh{k}"] for k in (0, 1)},
+        }
+        for r in common.read_records(REPRODUCED)
+        if r["settings"]["method"] == KNOCKOFFS
+    ]
 
 
 def measure(drug: str, method: Method, seed: int) -> common.Record:
@@ -121,10 +140,17 @@ def _cell(values: np.ndarray | None) -> str:
 
 
 KINDS = (
+    ("ebh0", f"{N_DRAWS} draws, e-BH, offset 0"),
+    ("ebh1", f"{N_DRAWS} draws, e-BH, offset 1"),
     ("draws1", "one draw, offset 1"),
     ("draws0", "one draw, offset 0"),
-    ("ebh1", f"{N_DRAWS} draws, e-BH, offset 1"),
-    ("ebh0", f"{N_DRAWS} draws, e-BH, offset 0"),
+)
+
+
+README_ROWS = (
+    ("ebh0", f"`n_draws={N_DRAWS}, offset=0`"),
+    ("ebh1", f"`n_draws={N_DRAWS}`"),
+    ("draws1", "one draw"),
 )
 
 
@@ -132,8 +158,8 @@ def render(records: Sequence[common.Record]) -> str:
     """The section of RESULTS.md."""
     every = [d for drugs in DRUGS.values() for d in drugs]
     rows = []
-    for method in METHODS:
-        of = [r for r in records if r["method"] == method.name]
+    for name in (MAIN, *(method.name for method in METHODS)):
+        of = [r for r in records if r["method"] == name]
         for key, words in KINDS:
             all_drugs = totals(of, key, every)
             if all_drugs is None:
@@ -143,7 +169,7 @@ def render(records: Sequence[common.Record]) -> str:
             by_class = [_cell(totals(of, key, drugs)) for drugs in DRUGS.values()]
             rows.append(
                 [
-                    f"{method.name}, {words}",
+                    f"{name}, {words}",
                     f"**{true:.1f} / {false:.1f}**",
                     f"{false / (true + false):.3f}" if true + false else "–",
                     f"{spread[0]:.1f} / {spread[1]:.1f}",
@@ -166,7 +192,7 @@ means. The list is not the whole truth: positions beside it may matter.
 
 {common.markdown_table(header, rows)}
 """
-    first = [r for r in records if r["method"] == METHODS[0].name]
+    first = [r for r in records if r["method"] == MAIN]
     if first:
         lines = []
         for drug in every:
@@ -186,16 +212,17 @@ means. The list is not the whole truth: positions beside it may matter.
         header = ["drug", *[words for _, words in KINDS], "median lam", "CPU s", "seeds"]
         body += f"\nConvexSIC by drug, true / false:\n\n{common.markdown_table(header, lines)}\n"
     return body + (
-        f"\nsobolev {__version__}; regenerate with `python benchmarks/knockoffs_hiv.py`.\n"
+        f"\nsobolev {__version__}; regenerate with `sobolev reproduce hiv` (ConvexSIC) and "
+        "`python benchmarks/knockoffs_hiv.py`.\n"
     )
 
 
 def summary(records: Sequence[common.Record]) -> str:
     """The table of the README."""
     every = [d for drugs in DRUGS.values() for d in drugs]
-    of = [r for r in records if r["method"] == METHODS[0].name]
+    of = [r for r in records if r["method"] == MAIN]
     rows = []
-    for key, words in (("ebh1", f"`n_draws={N_DRAWS}`"), ("draws1", "one draw")):
+    for key, words in README_ROWS:
         found = totals(of, key, every)
         if found is not None:
             true, false = found.mean(axis=0)
@@ -237,7 +264,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     record = measure(drug, method, seed)
                     common.append_record(path, record)
                     print(f"{drug} · {method.name} · {seed}: {record['draws1'][0]}", flush=True)
-    records = common.read_records(path)
+    records = reproduced() + common.read_records(path)
     section = render(records)
     common.write_section(folder / "RESULTS.md", "knockoffs-hiv", section)
     if folder == common.FOLDER:

@@ -188,5 +188,5 @@ def test_hiv_totals_need_all_drugs_of_a_seed():
 @pytest.mark.parametrize(("ours", "word"), [((300, 10), "reached"), ((150, 10), "not reached")])
 def test_hiv_goal(ours, word):
     each = [ours[0] // 15, ours[1] // 15]
-    records = [record(task, {"ebh1": each}) for task in hiv.tasks(False, 1)]
+    records = [record(task, {"ebh0": each}) for task in hiv.tasks(False, 1)]
     assert f"is {word}." in hiv.reading(records)

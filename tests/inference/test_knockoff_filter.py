@@ -1,4 +1,6 @@
-"""The knockoff filter against its definition, written out with loops."""
+"""The knockoff filter against its definition, written out with loops, and its promises, exactly."""
+
+from itertools import product
 
 import numpy as np
 import pytest
@@ -182,6 +184,103 @@ def test_false_discoveries_stay_below_the_level():
     mean, error = np.mean(shares), np.std(shares) / np.sqrt(2000)
     assert mean < 0.2 + 4 * error
     assert mean > 0.15  # and the level is used
+
+
+# |W| of the null columns and W of the others. All signs of the null columns are equally likely, so
+# that sums over them are exact expectations.
+WORLDS = {
+    "nothing to find": (np.arange(1.0, 11), []),
+    "ties": (np.array([1, 1, 1, 2, 2, 2, 2, 3, 3.0]), []),
+    "all tied": (np.ones(8), [1.0, 1.0]),
+    "zeros": (np.array([0, 0, 1, 2, 2, 3, 4, 5, 6.0]), [0.0]),
+    "above": (np.arange(1.0, 10), [20.0, 21.0, 22.0, 23.0, 24.0]),
+    "among ties": (np.array([1, 2, 2, 3, 3, 3, 4, 4.0]), [2.0, 3.0, 4.0, 4.0, 5.0]),
+    "below": (np.arange(5.0, 14), [1.0, 2.0, 3.0, 4.0]),
+    "of the wrong sign": (np.arange(1.0, 9), [-2.5, 4.5, 6.5, 7.5, 9.5, -3.0]),
+    "one null column": (np.array([1.0]), [2.0] * 6),
+}
+
+
+def sign_flips(sizes, others):
+    """W for every choice of signs; the null columns come first."""
+    for signs in product([-1, 1], repeat=len(sizes)):
+        yield np.append(sizes * signs, others)
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("world", WORLDS)
+def test_null_evalues_sum_to_p_at_most(world, offset):
+    """The mean over all signs is an exact expectation, at most p (1 - 2^-m) for m null columns."""
+    sizes, others = WORLDS[world]
+    worlds = list(sign_flips(sizes, others))
+    p, m = worlds[0].size, np.count_nonzero(sizes)
+    greatest = 0.0
+    for fdr in (0.05, 0.1, 0.2, 1 / 3, 0.5, 1.0):
+        sums = [knockoff_evalues(W, fdr, offset)[: sizes.size].sum() for W in worlds]
+        greatest = max(greatest, np.mean(sums) / p)
+    assert greatest <= (1 - 0.5**m) * (1 + 1e-12)
+    assert greatest > 0.3
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_what_one_draw_promises(world):
+    """E V/R <= fdr with offset 1; with offset 0 only E V/(R + 1/fdr) <= fdr. Exact expectations."""
+    sizes, others = WORLDS[world]
+    for fdr in (0.1, 0.2, 0.5):
+        plus, paper = [], []
+        for W in sign_flips(sizes, others):
+            selected = knockoff_threshold(W, fdr) <= W
+            plus.append(selected[: sizes.size].sum() / max(1, selected.sum()))
+            selected = knockoff_threshold(W, fdr, offset=0) <= W
+            paper.append(selected[: sizes.size].sum() / (selected.sum() + 1 / fdr))
+        assert np.mean(plus) <= fdr * (1 + 1e-12)
+        assert np.mean(paper) <= fdr * (1 + 1e-12)
+
+
+def test_one_draw_with_offset_zero_finds_what_is_not_there():
+    """The largest of null statistics is positive in half of all cases, and then selected."""
+    sizes, _ = WORLDS["nothing to find"]
+    found = [knockoff_threshold(W, 0.05, offset=0) < np.inf for W in sign_flips(sizes, [])]
+    assert np.mean(found) >= 0.5
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("level", [0.5, 1.0])
+@pytest.mark.parametrize("dependence", ["independent", "equal", "opposite", "sorted"])
+def test_ebh_over_draws_keeps_the_rate(offset, level, dependence):
+    """Two draws of five null columns beside strong ones, over all signs of both: exact rates."""
+    fdr, strong = 0.4, np.array([7.0, 8.0, 9.0, 10.0, 11.0, 12.0])
+    one, two = np.array([1.0, 3, 6, 6.5, 8.5]), np.array([9.5, 2.0, 2.0, 7.5, 6.0])
+    signs = np.array(list(product([-1, 1], repeat=5)))
+    pairs = {
+        "independent": [(a, b) for a in signs for b in signs],
+        "equal": [(a, a) for a in signs],
+        "opposite": [(a, -a) for a in signs],
+        "sorted": list(zip(signs, sorted(signs.tolist(), key=sum), strict=True)),
+    }[dependence]
+    shares, found = [], 0
+    for a, b in pairs:
+        draws = [np.append(one * a, strong), np.append(two * b, strong)]
+        e = np.mean([knockoff_evalues(W, level * fdr, offset) for W in draws], axis=0)
+        selected = ebh(e, fdr)
+        shares.append(selected[:5].sum() / max(1, selected.sum()))
+        found += selected[5:].sum()
+    assert np.mean(shares) <= fdr * (1 + 1e-12)
+    assert np.mean(shares) > 0
+    assert found > len(pairs)
+
+
+def test_offset_zero_stops_earlier_and_raises_no_evalue():
+    more = less = 0
+    for seed in range(200):
+        W = random_statistics(seed)
+        for fdr in LEVELS:
+            assert knockoff_threshold(W, fdr, 0) <= knockoff_threshold(W, fdr, 1)
+            zero, one = knockoff_evalues(W, fdr, 0), knockoff_evalues(W, fdr, 1)
+            assert (zero[one > 0] <= one[one > 0]).all()
+            assert (zero[one > 0] > 0).all()
+            more, less = more + (zero > one).any(), less + (zero < one).any()
+    assert min(more, less) > 50
 
 
 def test_many_columns_are_quick():

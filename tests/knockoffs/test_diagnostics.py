@@ -15,7 +15,8 @@ from sobolev.knockoffs import (
     SequentialKnockoffs,
     diagnose_knockoffs,
 )
-from sobolev.knockoffs.diagnostics import compare_moments, off_values, warn_if_misfit
+from sobolev.knockoffs._moments import off_values
+from sobolev.knockoffs.diagnostics import compare_moments, warn_if_misfit
 
 
 def covariance(p, rho=0.6):
@@ -165,6 +166,30 @@ def test_power_is_the_correlation_with_the_knockoff():
     assert copy.failing == []
     fresh = diagnose_knockoffs(X, normal(seed=1), classifier=False)
     assert abs(fresh.mean_correlation) < 0.1
+
+
+@pytest.mark.parametrize("chunk", [1, 70, 200])
+def test_columns_may_be_compared_a_few_at_a_time(monkeypatch, chunk):
+    X, labels = normal(), np.array([0, 1, 1, 2, 3, 4, 4, 4, 5, 6])
+    K = GaussianKnockoffs().fit(X).sample(0)
+    K[:, 5] = K[::-1, 5]
+    whole = moments(X, K, labels)
+    assert 5 in whole.failing
+    monkeypatch.setattr("sobolev.knockoffs._moments.CHUNK_PAIRS", chunk)
+    parts = moments(X, K, labels)
+    for name in ("effects", "gaps", "qvalues"):
+        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), atol=1e-10)
+
+
+@pytest.mark.parametrize("unit", [1e-120, 1e120])
+def test_units_play_no_part(unit):
+    X = normal()
+    K = GaussianKnockoffs().fit(X).sample(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, expected = moments(X * unit, K * unit), moments(X, K)
+    np.testing.assert_allclose(found.correlations, expected.correlations)
+    np.testing.assert_allclose(found.effects, expected.effects, atol=1e-12)
 
 
 def test_constant_columns_are_not_judged():

@@ -27,7 +27,7 @@ from sobolev.knockoffs import (
     LowRankKnockoffs,
     SequentialKnockoffs,
 )
-from sobolev.knockoffs.selector import resolve_sampler
+from sobolev.knockoffs.choice import resolve_sampler
 
 
 def draw(n=300, p=30, k=12, seed=0):
@@ -210,7 +210,7 @@ def test_samplers_by_name_and_by_object():
 def test_data_frames_and_constant_columns():
     X, y = draw()
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(30)]).assign(flat=1.0)
-    with pytest.warns(DataWarning, match="constant"):
+    with pytest.warns(DataWarning, match="constant .*'flat'"):
         fitted = KnockoffSelector(ConvexSIC(lam=0.05), fdr=0.2, random_state=0).fit(frame, y)
     assert fitted.statistics_[30] == 0
     assert fitted.feature_importances_[30] == 0
@@ -252,6 +252,60 @@ def test_groups():
     assert not fitted.diagnostics_.failing
     with pytest.raises(ValueError, match="disjoint"):
         lasso(groups=[[0, 1], [1, 2]]).fit(X, y)
+
+
+def test_group_knockoffs_are_selected_by_group():
+    """Columns of a group may only be swapped together: apart their signs are no coins."""
+    X, y = draw()
+    names = [f"c{j}" for j in range(30)]
+    frame = pd.DataFrame(X, columns=names)
+    sampler = GaussianKnockoffs(groups={"twins": ["c3", "c4"]})
+    with pytest.raises(ValueError, match=r"'c3', 'c4'.*swapped together"):
+        lasso(sampler=sampler).fit(frame, y)
+    with pytest.raises(ValueError, match=r"\[3, 4\].*swapped together"):
+        lasso(sampler=GaussianKnockoffs(groups=[[3, 4]]), groups=[[2, 3]]).fit(X, y)
+    within = lasso(sampler=sampler, groups=[[2, 3, 4]]).fit(frame, y)
+    assert within.sampler_.S_[3, 4] != 0
+    assert within.support_[2:5].all()
+    alone = lasso(sampler=GaussianKnockoffs(groups=[[3]])).fit(X, y)  # groups of one
+    np.testing.assert_array_equal(alone.statistics_ != 0, True)
+
+
+def test_groups_of_an_estimated_model_have_coins_for_signs():
+    """Of null groups, whose columns are twins; 4.5 deviations, as above."""
+    heads = coins = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = np.repeat(rng.standard_normal((150, 15)), 2, axis=1)
+        X += 0.3 * rng.standard_normal((150, 30))
+        groups = [[2 * k, 2 * k + 1] for k in range(15)]
+        y = X[:, :6].sum(axis=1) + rng.standard_normal(150)
+        W = lasso(groups=groups, random_state=seed, fdr=0.3).fit(X, y).statistics_[6::2]
+        heads, coins = heads + np.sum(W > 0), coins + np.sum(W != 0)
+    assert coins > 200
+    assert_fair(heads, coins)
+
+
+def test_a_response_of_one_column_is_a_vector():
+    X, y = draw()
+    for model in (LassoCV(), RandomForestRegressor(10)):
+        selector = KnockoffSelector(model, statistic="swap", random_state=0)
+        expected = selector.fit(X, y).statistics_
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for column in (y[:, None], pd.DataFrame({"y": y})):
+                found = clone(selector).fit(X, column).statistics_
+                np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("n", [4, 10])
+def test_few_rows_are_no_few_values(n):
+    """All values of a continuous column differ, however few there are."""
+    X, y = draw(p=40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = lasso(sampler="gaussian").fit(X[:n], y[:n])
+    assert fitted.diagnostics_.score == 1
 
 
 def test_labels():
@@ -309,6 +363,16 @@ def test_gaussian_knockoffs_of_binary_columns_are_warned_of():
         assert lasso().fit(X, y).diagnostics_.failing == []
         assert lasso(sampler="gaussian", diagnose=False).fit(X, y).diagnostics_ is None
         assert lasso(sampler="fixed").fit(X, y).diagnostics_ is None
+
+
+def test_collinear_columns_are_not_discovered_with_fixed_x_knockoffs():
+    X, y = draw()
+    X[:, 20] = X[:, 0] - 2 * X[:, 1]
+    X[:, 21] = X[:, 3]
+    with pytest.warns(DataWarning, match="collinear"):
+        fitted = lasso(sampler="fixed").fit(X, y)
+    np.testing.assert_array_equal(fitted.statistics_[[0, 1, 3, 20, 21]], 0)
+    assert np.count_nonzero(fitted.statistics_) >= 20
 
 
 def test_fixed_x_knockoffs_need_a_statistic_of_the_gram_matrix():

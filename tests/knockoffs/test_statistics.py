@@ -12,13 +12,9 @@ from sklearn.tree import DecisionTreeRegressor
 from sobolev import ConvexSIC
 from sobolev.exceptions import ConvergenceWarning
 from sobolev.knockoffs import GaussianKnockoffs, knockoff_statistics
-from sobolev.knockoffs.statistics import (
-    Pairs,
-    _folds,
-    entry_importances,
-    signed_statistics,
-    swap_importances,
-)
+from sobolev.knockoffs.importances import _folds, entry_importances, swap_importances
+from sobolev.knockoffs.pairs import Pairs
+from sobolev.knockoffs.statistics import signed_statistics
 
 REGRESSION = [
     (None, "lasso_path"),
@@ -253,6 +249,14 @@ def test_errors_name_the_remedy():
     labels = np.array(["a"] + ["b"] * 60 + ["c"] * 59)
     with pytest.raises(ValueError, match="'a' only once"):
         knockoff_statistics(X, K, labels, RandomForestClassifier(3), "swap")
+    for target in (labels, labels[:, None]):
+        with pytest.raises(ValueError, match="'a' only once"):
+            knockoff_statistics(X, K, target, RandomForestClassifier(3), "swap")
+    few = np.array([99] + [0] * 60 + [1] * 59)  # integers of few values are labels
+    with pytest.raises(ValueError, match=r'99 only once.*target_type="regression"'):
+        knockoff_statistics(X, K, few, ConvexSIC(lam=0.05), "swap")
+    numbers = ConvexSIC(lam=0.05, target_type="regression")
+    assert np.isfinite(knockoff_statistics(X, K, few, numbers, "swap")).all()
     pipeline = make_pipeline(PolynomialFeatures(2), Ridge())
     with pytest.raises(ValueError, match="153 importances for 16 columns"):
         knockoff_statistics(X, K, y, pipeline)

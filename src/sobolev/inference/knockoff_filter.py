@@ -1,8 +1,9 @@
 r"""The knockoff filter: from signed statistics W to discoveries.
 
 Under the null hypothesis the sign of :math:`W_j` is a fair coin, so the statistics below
-:math:`-t` count the false ones above t. With offset 1 (knockoff+) the false discovery rate is
-controlled; offset 0 controls it only up to a constant in the denominator.
+:math:`-t` count the false ones above t. With V false among R selected, the filter with offset 1
+(knockoff+) keeps :math:`E[V / R]` at the level, the filter with offset 0 only
+:math:`E[V / (R + 1/\text{fdr})]`. The e-values of both carry the full promise through e-BH.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def knockoff_threshold(W: Any, fdr: float, offset: int = 1) -> float:
     fdr : float
         The level, in (0, 1].
     offset : {0, 1}, default=1
-        1 is knockoff+.
+        1 is knockoff+, which controls the false discovery rate. 0 does not: with nothing to find
+        it selects in half of all cases or more, at any level.
 
     Returns
     -------
@@ -91,8 +93,10 @@ def knockoff_evalues(W: Any, fdr: float, offset: int = 1) -> Array:
 
     .. math:: e_j = p \, \frac{1\{W_j \ge T\}}{1 + \#\{W_k \le -T\}}
 
-    with T the threshold at level ``fdr``. For a single draw :func:`ebh` at the same level selects
-    what the filter with offset 1 selects.
+    with T the threshold at level ``fdr``. The expectations of the null ones sum to at most p for
+    either offset and any ``fdr`` fixed beforehand: these only decide where to stop, and the
+    denominator has its one whatever they are. For a single draw :func:`ebh` at the same level
+    selects what the filter with offset 1 selects.
 
     Parameters
     ----------
@@ -101,7 +105,8 @@ def knockoff_evalues(W: Any, fdr: float, offset: int = 1) -> Array:
     fdr : float
         The level of the threshold, in (0, 1].
     offset : {0, 1}, default=1
-        Of the threshold; 1 is knockoff+.
+        Of the threshold. With 0 it is never larger: more e-values are positive, but none that is
+        positive with 1 is larger.
 
     Returns
     -------

@@ -21,9 +21,9 @@ from sklearn.ensemble import RandomForestClassifier
 
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.mixed import MAX_CATEGORIES
 from sobolev.exceptions import KnockoffModelWarning
 from sobolev.inference.multiple_testing import qvalues
+from sobolev.knockoffs._moments import correlation_gaps, correlations, in_errors, off_values
 from sobolev.knockoffs.groups import GroupsLike, group_labels
 from sobolev.selection import list_some, validate_rows
 
@@ -221,9 +221,9 @@ def compare_moments(X: Array, X_knockoff: Array, labels: Index) -> KnockoffDiagn
     D = A - B
     mean = D.mean(axis=0)
     variance = (A**2 - B**2).mean(axis=0)
-    z_mean = _in_errors(D.sum(axis=0), (D**2).sum(axis=0))
-    z_variance = _in_errors(n * variance, ((A**2 - B**2) ** 2).sum(axis=0))
-    correlation, z_correlation, count = _correlation_gaps(A, B, labels)
+    z_mean = in_errors(D.sum(axis=0), (D**2).sum(axis=0))
+    z_variance = in_errors(n * variance, ((A**2 - B**2) ** 2).sum(axis=0))
+    correlation, z_correlation, count = correlation_gaps(A, B, labels)
     effects = np.column_stack([mean, variance, correlation])
     gaps = np.column_stack([np.abs(z_mean), np.abs(z_variance), z_correlation])
     tries = np.column_stack([np.ones(p), np.ones(p), np.maximum(count, 1)])
@@ -237,52 +237,8 @@ def compare_moments(X: Array, X_knockoff: Array, labels: Index) -> KnockoffDiagn
         gaps=gaps,
         qvalues=q,
         off_values=np.array([off_values(x, k) for x, k in zip(X.T, X_knockoff.T, strict=True)]),
-        correlations=_correlations(X, X_knockoff),
+        correlations=correlations(X, X_knockoff),
     )
-
-
-def _correlation_gaps(A: Array, B: Array, labels: Index) -> tuple[Array, Array, Array]:
-    """The clearest difference of each column, in standard errors, and among how many."""
-    n, p = A.shape
-    apart = labels[:, None] != labels
-    within = ~apart & ~np.eye(p, dtype=bool)
-    D, both = A - B, np.hstack([A, B])
-    gap = D.T @ both
-    square = (D**2).T @ both**2
-    use = np.hstack([apart, apart])
-    if within.any():  # a swap moves both columns: x_j x_k against x̃_j x̃_k
-        inner = A.T @ A - B.T @ B
-        inner_square = (A**2).T @ A**2 + (B**2).T @ B**2 - 2 * (A * B).T @ (A * B)
-        gap[:, :p] = np.where(within, inner, gap[:, :p])
-        square[:, :p] = np.where(within, inner_square, square[:, :p])
-        use[:, :p] |= within
-    z = np.where(use, np.abs(_in_errors(gap, square)), 0.0)
-    worst = z.argmax(axis=1)
-    rows = np.arange(p)
-    return np.where(use, gap, 0.0)[rows, worst] / n, z[rows, worst], use.sum(axis=1)
-
-
-def _in_errors(total: Array, squares: Array) -> Array:
-    """A sum over the root of the sum of squares; zero where nothing varies."""
-    error = np.sqrt(np.maximum(squares, 0.0))
-    usable = error > 1e-9 * np.sqrt(max(float(squares.max(initial=0.0)), 1e-300))
-    return np.divide(total, error, out=np.zeros_like(total), where=usable)
-
-
-def off_values(x: Array, x_knockoff: Array) -> float:
-    """The share of knockoffs on no value of the column; zero if it has more than ten values."""
-    values = np.unique(x)
-    if values.size > MAX_CATEGORIES:
-        return 0.0
-    return float(1 - np.isin(x_knockoff, values).mean())
-
-
-def _correlations(X: Array, X_knockoff: Array) -> Array:
-    A, B = X - X.mean(axis=0), X_knockoff - X_knockoff.mean(axis=0)
-    size = np.sqrt((A**2).sum(axis=0) * (B**2).sum(axis=0))
-    varying = (np.ptp(X, axis=0) > 0) & (size > 0)
-    nothing = np.full(X.shape[1], np.nan)
-    return np.divide((A * B).sum(axis=0), size, out=nothing, where=varying)
 
 
 def tell_apart(

@@ -75,6 +75,7 @@ class FixedXKnockoffs(KnockoffSampler):
         tied = dependent_columns(self._unit)
         self._warn(tied)
         self._free = np.setdiff1d(np.arange(p), tied)
+        self._tied, self._copies = tied, X[:, tied]
         # What the free columns leave after the dependent ones: only that limits their s.
         rest = self._unit[:, self._free]
         self._basis = self._column_space(tied)
@@ -128,7 +129,9 @@ class FixedXKnockoffs(KnockoffSampler):
             q, _ = qr(noise, mode="economic")
             q -= self._basis @ (self._basis.T @ q)
             unit[:, self._free] = self._mean + q @ self._root
-        return np.asarray(self._location + unit * self._length)
+        draw = np.asarray(self._location + unit * self._length)
+        draw[:, self._tied] = self._copies  # to the last digit: rounding must not tell them apart
+        return draw
 
 
 def dependent_columns(unit: Array) -> Index:

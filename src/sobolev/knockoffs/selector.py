@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from sobolev._parameters import check_count, check_fraction, check_option
+from sobolev._parameters import check_count, check_fraction
 from sobolev._random import RandomState, spawn
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.mixed import MAX_CATEGORIES
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference.knockoff_filter import (
     ebh,
@@ -25,23 +25,13 @@ from sobolev.inference.knockoff_filter import (
     knockoff_qvalues,
     knockoff_threshold,
 )
-from sobolev.knockoffs.copula import CopulaKnockoffs
+from sobolev.knockoffs.base import KnockoffSampler
+from sobolev.knockoffs.choice import check_groups, resolve_sampler
 from sobolev.knockoffs.diagnostics import KnockoffDiagnostics, compare_moments, warn_if_misfit
 from sobolev.knockoffs.fixed import FixedXKnockoffs
-from sobolev.knockoffs.gaussian import GaussianKnockoffs
 from sobolev.knockoffs.groups import group_labels
-from sobolev.knockoffs.low_rank import LowRankKnockoffs
-from sobolev.knockoffs.sequential import SequentialKnockoffs
 from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
 from sobolev.selection import validate_training
-
-SAMPLERS = {
-    "gaussian": GaussianKnockoffs,
-    "copula": CopulaKnockoffs,
-    "sequential": SequentialKnockoffs,
-    "fixed": FixedXKnockoffs,
-    "lowrank": LowRankKnockoffs,
-}
 
 
 class KnockoffSelector(SelectorMixin, BaseEstimator):
@@ -64,11 +54,15 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
     fdr : float, default=0.1
         The false discovery rate.
     offset : {0, 1}, default=1
-        1 is knockoff+, which controls the false discovery rate. 0 is the filter of the SIC paper:
-        more power, but no such promise.
+        Of the threshold. With one draw 1 is knockoff+, which controls the false discovery rate,
+        and 0 the filter of the SIC paper, which has more power but controls only the modified
+        rate E[V / (R + 1 / fdr)] of V false among R selected. With several draws the rate is
+        controlled with either: 0 stops every draw earlier, which finds more where few draws reach
+        a threshold with 1, and elsewhere asks for more agreement between draws.
     n_draws : int, default=1
         Draws of knockoffs. With more than one, e-values of all draws, each at level ``fdr / 2``,
-        are averaged and selected from by e-BH: the selection mostly depends less on the seed.
+        are averaged and selected from by e-BH: where effects are strong the selection depends
+        less on the seed.
     statistic : {"difference", "signed_max", "lasso_path", "swap"}, default="difference"
         How importances become a signed statistic, see
         :func:`~sobolev.knockoffs.knockoff_statistics`.
@@ -112,9 +106,13 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
 
     Notes
     -----
-    With offset 1 nothing can be selected from fewer than ``1 / fdr`` columns (``2 / fdr`` for
-    several draws). Fixed-X knockoffs are meant for ``statistic="lasso_path"`` and normal noise.
-    Algorithm 5 of the SIC paper is ``KnockoffSelector(NeuralSIC(), offset=0)``.
+    With offset 1 nothing can be selected from fewer than ``1 / fdr`` columns, or ``2 / fdr`` with
+    several draws; several draws with offset 0 need ``1 / fdr``. With groups the rate is that of
+    groups, and these are counted. The promises are for ``fdr``, ``offset`` and ``n_draws`` that
+    were chosen before any answer was seen.
+
+    Fixed-X knockoffs are meant for ``statistic="lasso_path"`` and normal noise. Algorithm 5
+    of the SIC paper is ``KnockoffSelector(NeuralSIC(), offset=0)``.
 
     References
     ----------
@@ -179,8 +177,10 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         labels = np.arange(p) if self.groups is None else group_labels(self.groups, p, names)
         self._warn_if_hopeless(labels[np.ptp(X, axis=0) > 0])
         self.sampler_ = resolve_sampler(self.sampler, X, None if self.groups is None else labels)
+        check_groups(self.sampler_, labels, names)
         self._warn_if_unsuited()
-        self.sampler_.fit(X)
+        named = names is not None and isinstance(self.sampler_, KnockoffSampler)
+        self.sampler_.fit(pd.DataFrame(X, columns=names) if named else X)
         runs = self._run(X, y, labels)
         self._select(np.stack([run.W for run, _ in runs]), labels)
         self.feature_importances_ = np.mean([run.importances[0] for run, _ in runs], axis=0)
@@ -288,40 +288,3 @@ def _draw(
         found = evaluate(X, X_knockoff, y, estimator, statistic, labels, rng)
         diagnostics = compare_moments(X, X_knockoff, labels) if diagnose else None
     return (found if keep else replace(found, model=None)), diagnostics
-
-
-def resolve_sampler(sampler: Any, X: Array, labels: Index | None = None) -> Any:
-    """A fresh sampler from a name or an object; "auto" looks at the columns.
-
-    Parameters
-    ----------
-    sampler : str or object with ``fit(X)`` and ``sample(random_state)``
-    X : array of shape (n, p)
-    labels : array of int, shape (p,), optional
-        The group of each column; "gaussian" makes group knockoffs, of more power if the columns
-        of a group are alike. Knockoffs of single columns are valid for groups, too.
-
-    Returns
-    -------
-    object
-    """
-    if isinstance(sampler, str) and sampler == "auto":
-        sampler = "sequential" if has_categories(X) else "gaussian"
-    if isinstance(sampler, str):
-        check_option("sampler", sampler, ["auto", *SAMPLERS])
-        if sampler == "gaussian" and labels is not None:
-            members = [np.flatnonzero(labels == g).tolist() for g in np.unique(labels)]
-            return GaussianKnockoffs(groups=members)
-        return SAMPLERS[sampler]()
-    if hasattr(sampler, "fit") and hasattr(sampler, "sample"):
-        return clone(sampler) if hasattr(sampler, "get_params") else sampler
-    raise TypeError(
-        "sampler must be a name or an object with fit(X) and sample(random_state); got "
-        f"{sampler!r}."
-    )
-
-
-def has_categories(X: Array) -> bool:
-    """Whether a column that varies has at most ten values."""
-    counts = np.array([np.unique(column).size for column in X.T])
-    return bool(((counts > 1) & (counts <= MAX_CATEGORIES)).any())

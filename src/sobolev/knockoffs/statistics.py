@@ -9,26 +9,22 @@ scale.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
-from sklearn.linear_model import lars_path
 
 from sobolev._parameters import check_option
 from sobolev._random import RandomState, check_generator, seeded
-from sobolev._standardize import Standardizer
-from sobolev._typing import Array, Index, Mask
-from sobolev.exceptions import ConvergenceWarning
-from sobolev.inference.hrt import N_LANDMARKS, feature_importances
-from sobolev.inference.tables import make_evaluator
+from sobolev._typing import Array, Index
+from sobolev.inference.hrt import N_LANDMARKS
 from sobolev.knockoffs.groups import GroupsLike, group_labels
-from sobolev.selection import take_rows
-from sobolev.targets import TargetEncoder
+from sobolev.knockoffs.importances import (
+    entry_importances,
+    model_importances,
+    swap_importances,
+)
+from sobolev.knockoffs.pairs import Pairs
 
 # How importances become W.
 CONTRASTS = {
@@ -37,9 +33,6 @@ CONTRASTS = {
     "signed_max": "signed_max",
     "lasso_path": "signed_max",
 }
-N_FOLDS = 5
-# A path of the lasso that ends before this part of its first penalty is told.
-SHORT_PATH = 0.01
 
 
 @dataclass(frozen=True)
@@ -59,60 +52,6 @@ class Evaluation:
     W: Array
     importances: Array
     model: Any
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Columns beside their knockoffs, in an order that does not tell one from the other.
-
-    Attributes
-    ----------
-    design : array of shape (n, 2 m)
-        The m varying columns or their knockoffs, then their partners, in standard units.
-    labels : array of int, shape (p,)
-        The group of each column; groups keep together.
-    flipped : array of bool, shape (p,)
-        Where the knockoff comes first.
-    varying : array of bool, shape (p,)
-    same : array of bool, shape (n_groups,)
-        Groups whose knockoffs equal them.
-    """
-
-    design: Array
-    labels: Index
-    flipped: Mask
-    varying: Mask
-    same: Mask
-
-    @classmethod
-    def arrange(cls, X: Array, X_knockoff: Array, labels: Index, rng: np.random.Generator) -> Pairs:
-        """Order each pair by its values and a coin, and standardise it as one column."""
-        n, p = X.shape
-        first = _first_difference(X - X_knockoff, labels)
-        coins = rng.integers(0, 2, first.size).astype(bool)
-        flipped = ((first > 0) ^ coins)[labels]
-        stacked = np.empty((2 * n, p))
-        stacked[:n] = np.where(flipped, X_knockoff, X)
-        stacked[n:] = np.where(flipped, X, X_knockoff)
-        units = Standardizer.fit(stacked, np.full(2 * n, 0.5 / n))
-        Z = units.transform(stacked)
-        return cls(np.hstack([Z[:n], Z[n:]]), labels, flipped, units.varying, first == 0)
-
-    @property
-    def n_pairs(self) -> int:
-        """How many columns vary."""
-        return self.design.shape[1] // 2
-
-    def units(self) -> list[Index]:
-        """Positions among the varying columns of each group that has some."""
-        labels = self.labels[self.varying]
-        return [np.flatnonzero(labels == g) for g in np.unique(labels)]
-
-    def restore(self, importances: Array) -> Array:
-        """Importances of the design, (2 m,), as those of columns and knockoffs, (2, p)."""
-        found = np.zeros((2, self.varying.size))
-        found[:, self.varying] = importances.reshape(2, -1)
-        return np.where(self.flipped, found[::-1], found)
 
 
 def knockoff_statistics(
@@ -187,8 +126,7 @@ def evaluate(
 ) -> Evaluation:
     """Statistics, importances and model of one draw; see :func:`knockoff_statistics`."""
     check_statistic(statistic, estimator)
-    pairs = Pairs.arrange(X, X_knockoff, labels, rng)
-    model = None
+    pairs, y, model = Pairs.arrange(X, X_knockoff, labels, rng), _vector(y), None
     if pairs.n_pairs == 0:
         found = np.zeros(0)
     elif statistic == "lasso_path":
@@ -233,111 +171,6 @@ def signed_statistics(
     return np.maximum(importances, knockoff_importances) * np.sign(difference)
 
 
-def model_importances(model: Any, n_columns: int) -> Array:
-    """Importances or absolute coefficients of a fitted model or pipeline."""
-    try:
-        found = feature_importances(model)
-    except TypeError as error:
-        raise TypeError(
-            f"{type(model).__name__} has neither feature_importances_ nor coef_; use "
-            'statistic="swap", which needs predictions only.'
-        ) from error
-    if found.shape != (n_columns,) or not np.isfinite(found).all():
-        raise ValueError(
-            f"{type(model).__name__} has {found.size} importances for {n_columns} columns, or some "
-            'that are not finite; use statistic="swap", which needs predictions only.'
-        )
-    return found
-
-
-def entry_importances(design: Array, y: Any) -> Array:
-    """The penalty at which each column enters the path of the lasso; zero if it never does.
-
-    Labels are taken as indicators; with several responses the largest penalty counts.
-
-    Parameters
-    ----------
-    design : array of shape (n, d)
-    y : array-like of shape (n,) or (n, q)
-
-    Returns
-    -------
-    array of shape (d,)
-    """
-    responses = TargetEncoder().fit(y).transform(y)
-    # Equal columns share their entry: beside its copy a column would end the path.
-    different, position = np.unique(design, axis=1, return_inverse=True)
-    different -= different.mean(axis=0)
-    entries = np.max([_entries(different, response) for response in responses.T], axis=0)
-    return np.asarray(entries[np.ravel(position)])
-
-
-def _entries(design: Array, response: Array) -> Array:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SklearnConvergenceWarning)  # judged below
-        alphas, _, path = lars_path(
-            design, response - response.mean(), method="lasso", max_iter=2 * min(design.shape)
-        )
-    if alphas[-1] > SHORT_PATH * alphas[0]:
-        warnings.warn(
-            f"the path of the lasso stopped at {alphas[-1] / alphas[0]:.2g} of its first penalty: "
-            "columns are nearly collinear. The others count as never entering; use LassoCV with "
-            'statistic="difference".',
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    entered = path != 0
-    # The coefficients at the knot where a column enters are still zero.
-    step = np.maximum(entered.argmax(axis=1) - 1, 0)
-    return np.where(entered.any(axis=1), alphas[step], 0.0)
-
-
-def swap_importances(
-    model: Any, design: Array, y: Any, units: Sequence[Index], rng: np.random.Generator
-) -> Array:
-    """The loss on unseen rows when the partner stands in for a column, less the loss as it is.
-
-    Parameters
-    ----------
-    model : estimator
-        Regressor (squared error), classifier (log loss) or SIC (minus the risk).
-    design : array of shape (n, 2 m)
-        Pairs are column j and column m + j.
-    y : array-like of shape (n,)
-    units : sequence of arrays of int
-        Positions below m that are replaced together and share the increase equally.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    array of shape (2 m,)
-    """
-    n, m = design.shape[0], design.shape[1] // 2
-    if is_classifier(model):
-        labels, counts = np.unique(np.asarray(y), return_counts=True)
-        if counts.min() < 2:
-            raise ValueError(
-                f'y holds {labels[counts.argmin()].item()!r} only once; statistic="swap" needs '
-                "two rows or more of each label."
-            )
-    folds = _folds(y, n, rng)
-    total = np.zeros(2 * m)
-    for k in range(int(folds.max()) + 1):
-        test = folds == k
-        held_out = design[test]
-        model.fit(design[~test], take_rows(y, ~test))
-        evaluator = make_evaluator(model, held_out, take_rows(y, test), "risk")
-        for unit in units:
-            both = np.concatenate([unit, unit + m])
-            one, other = held_out[:, unit], held_out[:, unit + m]
-            versions = [[one, other], [other, other], [one, one]]
-            nodes = np.stack([np.hstack(version) for version in versions], axis=1)
-            as_is, *replaced = evaluator.each(both, nodes).sum(axis=0) / (n * unit.size)
-            total[unit] += as_is - replaced[0]
-            total[unit + m] += as_is - replaced[1]
-    return total
-
-
 def check_statistic(statistic: str, estimator: Any) -> None:
     """A known name, and no estimator where none is used."""
     check_option("statistic", statistic, CONTRASTS)
@@ -348,28 +181,14 @@ def check_statistic(statistic: str, estimator: Any) -> None:
         )
 
 
-def _first_difference(difference: Array, labels: Index) -> Array:
-    """The first difference of each group that is not zero, along the rows; zero if none is."""
-    first = np.zeros(int(labels.max()) + 1)
-    for g in range(first.size):
-        values = difference[:, labels == g].ravel()
-        first[g] = values[np.argmax(values != 0)]
-    return first
+def _vector(y: Any) -> Any:
+    """A response of one column as a vector: the folds see its order, and no estimator warns."""
+    if np.ndim(y) != 2 or np.shape(y)[1] != 1:
+        return y
+    return y.iloc[:, 0] if hasattr(y, "iloc") else np.asarray(y)[:, 0]
 
 
 def _fresh(estimator: Any, rng: np.random.Generator) -> Any:
     from sobolev.convex import ConvexSIC
 
     return seeded(ConvexSIC(n_components=N_LANDMARKS) if estimator is None else estimator, rng)
-
-
-def _folds(y: Any, n: int, rng: np.random.Generator) -> Index:
-    """Fold of each row, dealt out along the sorted response, in random order among equals."""
-    order = rng.permutation(n)
-    values = np.asarray(y)
-    if values.ndim == 1:
-        codes = np.unique(values, return_inverse=True)[1]
-        order = order[np.argsort(codes[order], kind="stable")]
-    folds = np.empty(n, dtype=np.intp)
-    folds[order] = np.arange(n) % min(N_FOLDS, n // 2)
-    return folds

@@ -1,0 +1,151 @@
+"""Importances of columns and knockoffs: of a fitted model, along the lasso path, by swaps."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
+from sklearn.linear_model import lars_path
+
+from sobolev._typing import Array, Index
+from sobolev.exceptions import ConvergenceWarning
+from sobolev.inference.hrt import feature_importances
+from sobolev.inference.tables import make_evaluator
+from sobolev.selection import take_rows
+from sobolev.targets import TargetEncoder
+
+N_FOLDS = 5
+# A path of the lasso that ends before this part of its first penalty is told.
+SHORT_PATH = 0.01
+
+
+def model_importances(model: Any, n_columns: int) -> Array:
+    """Importances or absolute coefficients of a fitted model or pipeline."""
+    try:
+        found = feature_importances(model)
+    except TypeError as error:
+        raise TypeError(
+            f"{type(model).__name__} has neither feature_importances_ nor coef_; use "
+            'statistic="swap", which needs predictions only.'
+        ) from error
+    if found.shape != (n_columns,) or not np.isfinite(found).all():
+        raise ValueError(
+            f"{type(model).__name__} has {found.size} importances for {n_columns} columns, or some "
+            'that are not finite; use statistic="swap", which needs predictions only.'
+        )
+    return found
+
+
+def entry_importances(design: Array, y: Any) -> Array:
+    """The penalty at which each column enters the path of the lasso; zero if it never does.
+
+    Labels are taken as indicators; with several responses the largest penalty counts.
+
+    Parameters
+    ----------
+    design : array of shape (n, d)
+    y : array-like of shape (n,) or (n, q)
+
+    Returns
+    -------
+    array of shape (d,)
+    """
+    responses = TargetEncoder().fit(y).transform(y)
+    # Equal columns share their entry: beside its copy a column would end the path.
+    different, position = np.unique(design, axis=1, return_inverse=True)
+    different -= different.mean(axis=0)
+    entries = np.max([_entries(different, response) for response in responses.T], axis=0)
+    return np.asarray(entries[np.ravel(position)])
+
+
+def _entries(design: Array, response: Array) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SklearnConvergenceWarning)  # judged below
+        alphas, _, path = lars_path(
+            design, response - response.mean(), method="lasso", max_iter=2 * min(design.shape)
+        )
+    if alphas[-1] > SHORT_PATH * alphas[0]:
+        warnings.warn(
+            f"the path of the lasso stopped at {alphas[-1] / alphas[0]:.2g} of its first penalty: "
+            "columns are nearly collinear. The others count as never entering; use LassoCV with "
+            'statistic="difference".',
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    entered = path != 0
+    # The coefficients at the knot where a column enters are still zero.
+    step = np.maximum(entered.argmax(axis=1) - 1, 0)
+    return np.where(entered.any(axis=1), alphas[step], 0.0)
+
+
+def swap_importances(
+    model: Any, design: Array, y: Any, units: Sequence[Index], rng: np.random.Generator
+) -> Array:
+    """The loss on unseen rows when the partner stands in for a column, less the loss as it is.
+
+    Parameters
+    ----------
+    model : estimator
+        Regressor (squared error), classifier (log loss) or SIC (minus the risk).
+    design : array of shape (n, 2 m)
+        Pairs are column j and column m + j.
+    y : array-like of shape (n,)
+    units : sequence of arrays of int
+        Positions below m that are replaced together and share the increase equally.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    array of shape (2 m,)
+    """
+    n, m = design.shape[0], design.shape[1] // 2
+    _check_labels(model, y)
+    folds = _folds(y, n, rng)
+    total = np.zeros(2 * m)
+    for k in range(int(folds.max()) + 1):
+        test = folds == k
+        held_out = design[test]
+        model.fit(design[~test], take_rows(y, ~test))
+        evaluator = make_evaluator(model, held_out, take_rows(y, test), "risk")
+        for unit in units:
+            both = np.concatenate([unit, unit + m])
+            one, other = held_out[:, unit], held_out[:, unit + m]
+            versions = [[one, other], [other, other], [one, one]]
+            nodes = np.stack([np.hstack(version) for version in versions], axis=1)
+            as_is, *replaced = evaluator.each(both, nodes).sum(axis=0) / (n * unit.size)
+            total[unit] += as_is - replaced[0]
+            total[unit + m] += as_is - replaced[1]
+    return total
+
+
+def _check_labels(model: Any, y: Any) -> None:
+    """A label of a single row would be unknown where that row is held out."""
+    remedy = ""
+    if not is_classifier(model):
+        if not hasattr(model, "target_type"):
+            return
+        if TargetEncoder(model.target_type).fit(y).classes_ is None:
+            return
+        remedy = ' If they are numbers, set target_type="regression".'
+    labels, counts = np.unique(np.asarray(y), return_counts=True)
+    if counts.min() < 2:
+        raise ValueError(
+            f'y holds {labels[counts.argmin()].item()!r} only once; statistic="swap" needs '
+            f"two rows or more of each label.{remedy}"
+        )
+
+
+def _folds(y: Any, n: int, rng: np.random.Generator) -> Index:
+    """Fold of each row, dealt out along the sorted response, in random order among equals."""
+    order = rng.permutation(n)
+    values = np.asarray(y)
+    if values.ndim == 1:
+        codes = np.unique(values, return_inverse=True)[1]
+        order = order[np.argsort(codes[order], kind="stable")]
+    folds = np.empty(n, dtype=np.intp)
+    folds[order] = np.arange(n) % min(N_FOLDS, n // 2)
+    return folds
