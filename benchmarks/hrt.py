@@ -35,6 +35,7 @@ SPLIT = {
     "random forest": ("loss",),
 }
 N_CALIBRATION, N_POWER, N_TREES = 200, 100, 100
+HOLDS, FAILS = "holds", "**fails**"
 
 
 def split_methods() -> list[str]:
@@ -110,9 +111,11 @@ def plan(design: Design, seeds: int | None) -> list[tuple[int, list[str]]]:
     ]
 
 
-def calibration(designs: Sequence[Design], records: Sequence[common.Record]) -> str:
-    """Shares of null p-values below levels, with the verdict on 0.05."""
-    rows = []
+def calibration_rows(
+    designs: Sequence[Design], records: Sequence[common.Record]
+) -> dict[str, list[str]]:
+    """Shares of null p-values below levels, with the verdict on 0.05, by design."""
+    rows = {}
     for design in designs:
         found = _of(records, design.name, DEFAULT)
         if not found:
@@ -125,26 +128,38 @@ def calibration(designs: Sequence[Design], records: Sequence[common.Record]) -> 
         noise = below[:, k] - share[k] * counts
         error = np.sqrt(np.sum(noise**2)) / counts.sum() if len(found) > 1 else np.nan
         upper = 0.05 + 2.576 * error
-        verdict = "holds" if share[k] <= upper else "**fails**"
+        verdict = HOLDS if share[k] <= upper else FAILS
         if design.correct and share[k] < 0.02:
             verdict = "**too conservative**"
         warned = np.mean([r["failing"] > 0 for r in found])
-        rows.append(
-            [
-                design.name,
-                str(len(found)),
-                f"{int(counts.sum()):,}",
-                *[
-                    f"{value:.4f}" if level < 0.01 else f"{value:.3f}"
-                    for level, value in zip(LEVELS, share, strict=True)
-                ],
-                f"{upper:.3f}",
-                verdict,
-                f"{warned:.2f}",
-            ]
-        )
+        shares = [
+            f"{value:.4f}" if level < 0.01 else f"{value:.3f}"
+            for level, value in zip(LEVELS, share, strict=True)
+        ]
+        counted = [str(len(found)), f"{int(counts.sum()):,}"]
+        rows[design.name] = [*counted, *shares, f"{upper:.3f}", verdict, f"{warned:.2f}"]
+    return rows
+
+
+def calibration(designs: Sequence[Design], records: Sequence[common.Record]) -> str:
+    """The table of shares of null p-values below levels."""
+    rows = [[name, *cells] for name, cells in calibration_rows(designs, records).items()]
     header = ["design", "data sets", "p-values", *[f"< {level:g}" for level in LEVELS]]
     return common.markdown_table([*header, "99 % limit at 0.05", "verdict", "warned"], rows)
+
+
+def verdicts(designs: Sequence[Design], records: Sequence[common.Record]) -> str:
+    """What the calibration says, in a sentence."""
+    rows = calibration_rows(designs, records)
+    column = 2 + LEVELS.index(0.05)
+    failing = [f"{name} ({cells[column]})" for name, cells in rows.items() if cells[-2] != HOLDS]
+    held = f"hold their level on {len(rows) - len(failing)} of {len(rows)} designs"
+    if not failing:
+        return f"Null p-values {held}."
+    return (
+        f"Null p-values {held}; the share below 0.05 is outside the 99 % limit on "
+        f"{', '.join(failing)}."
+    )
 
 
 def power(designs: Sequence[Design], records: Sequence[common.Record]) -> str:
@@ -154,6 +169,15 @@ def power(designs: Sequence[Design], records: Sequence[common.Record]) -> str:
         cells = [_power_cell(_of(records, d.name, method)) for d in designs]
         if any(cell != "–" for cell in cells):
             rows.append([method, *cells])
+    return common.markdown_table(["method", *[d.name for d in designs]], rows)
+
+
+SCHEMES = (DEFAULT, "ConvexSIC, split, risk", "ConvexSIC, split, witness")
+
+
+def schemes(designs: Sequence[Design], records: Sequence[common.Record]) -> str:
+    """The ways to test with ConvexSIC, one below the other."""
+    rows = [[m, *[_power_cell(_of(records, d.name, m)) for d in designs]] for m in SCHEMES]
     return common.markdown_table(["method", *[d.name for d in designs]], rows)
 
 
@@ -173,9 +197,11 @@ def _of(records: Sequence[common.Record], design: str, method: str) -> list[comm
     return [r for r in records if (r["design"], r["method"]) == (design, method)]
 
 
+PAPER = [d for d in DESIGNS if d.name.startswith(("SinExp", "Liang"))]
+
+
 def render(records: Sequence[common.Record]) -> tuple[str, str]:
     """The calibration table and the power table, with what they mean."""
-    paper = [d for d in DESIGNS if d.name.startswith(("SinExp", "Liang"))]
     null = f"""
 Null p-values of the default `HRTSelector` (`ConvexSIC`, forward scheme, `MixedConditional`):
 columns that do not matter given the others, pooled over data sets. The share below each level
@@ -190,7 +216,7 @@ of seeds. All methods see the same 2n rows: "split" trains on n and tests on n, 
 the first 30 % and goes on in five blocks. Elastic net and random forest ({N_TREES} trees) are
 tested with their squared error; all use the default conditional model.
 
-{power(paper, records)}
+{power(PAPER, records)}
 """
     return null, found
 
@@ -217,13 +243,17 @@ def main(argv: Sequence[str] | None = None) -> None:
             ]
             if missing:
                 measure(design, seed, missing, path)
-    null, found = render(common.read_records(path))
+    records = common.read_records(path)
+    null, found = render(records)
     body = f"## Holdout randomization test\n{found}\n### Null p-values\n{null}"
     body += f"\nsobolev {__version__}; regenerate with `python benchmarks/hrt.py`."
     common.write_section(folder / "RESULTS.md", "hrt", body)
     if folder == common.FOLDER:
-        common.write_section(folder.parent / "docs" / "calibration.md", "calibration", null)
-        common.write_section(folder.parent / "docs" / "calibration.md", "power", found)
+        docs = folder.parent / "docs"
+        common.write_section(docs / "calibration.md", "calibration", null)
+        common.write_section(docs / "calibration.md", "power", found)
+        common.write_section(docs / "choosing.md", "hrt-verdicts", verdicts(DESIGNS, records))
+        common.write_section(docs / "choosing.md", "hrt-schemes", schemes(PAPER, records))
         common.write_section(folder.parent / "README.md", "hrt", found)
     print(body)
 

@@ -166,8 +166,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     path = folder / "results" / "knockoffs.jsonl"
     if not args.render:
         _run(args, path)
-    section = render(common.read_records(path))
+    records = common.read_records(path)
+    section = render(records)
     common.write_section(folder / "RESULTS.md", "knockoff-rates", section)
+    if folder == common.FOLDER:
+        choosing = folder.parent / "docs" / "choosing.md"
+        common.write_section(choosing, "knockoffs", rates(records, NORMAL_METHODS, NORMAL))
+        common.write_section(choosing, "samplers", rates(records, BINARY_METHODS, BINARY))
     print(section)
 
 

@@ -164,6 +164,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if folder == common.FOLDER:
         table = section.strip().split("\n\n")[-1]
         common.write_section(folder.parent / "README.md", "ranking", table)
+        common.write_section(folder.parent / "docs" / "choosing.md", "ranking", table)
     print(section)
 
 

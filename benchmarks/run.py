@@ -19,6 +19,7 @@ SCRIPTS = (
     "knockoff_solvers",
     "knockoffs",
     "knockoffs_hiv",
+    "scale",
 )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import _command_speed as command_speed
 import _common as common
 import _hrt_speed as hrt_speed
 import _plx4720 as plx4720
@@ -154,6 +155,8 @@ MEASUREMENTS = (
     Measurement("split test", partial(hrt_speed.sinexp, "split"), most=1.0),
     Measurement("forward test", partial(hrt_speed.sinexp, "forward"), most=1.0),
     Measurement("wide test", hrt_speed.wide, most=3.0),
+    Measurement("select", command_speed.select, most=4.3),
+    Measurement("help", command_speed.show_help, most=0.5),
 )
 
 
@@ -166,7 +169,8 @@ def render(records: Sequence[common.Record]) -> str:
 ## Speed and memory
 
 Both sides run in turn in the same process on one thread; CPU seconds are medians, the ratio is the
-median over the turns, with its range. Regenerate with `python benchmarks/speed.py`.
+median over the turns, with its range. Commands are timed as whole processes, by the clock.
+Regenerate with `python benchmarks/speed.py`.
 
 {common.markdown_table(header, rows)}
 """

@@ -16,7 +16,7 @@ from sobolev.datasets import make_sinexp
 
 def command(*arguments, **options):
     options = {"capture_output": True, "text": True, "timeout": 120} | options
-    return subprocess.run([sys.executable, "-m", "sobolev.cli", *arguments], **options)
+    return subprocess.run([sys.executable, "-m", "sobolev", *arguments], **options)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["select", "--help"], ["--version"]])
@@ -163,7 +163,7 @@ def test_completion_offers_commands_and_choices():
 
 def test_a_pipe_that_closes_early_is_no_traceback(table, here):
     done = subprocess.run(
-        f"{sys.executable} -m sobolev.cli rank {table} -t y --no-report -q | head -n 0",
+        f"{sys.executable} -m sobolev rank {table} -t y --no-report -q | head -n 0",
         shell=True,
         capture_output=True,
         text=True,
@@ -177,7 +177,7 @@ def test_progress_shows_on_a_terminal_only_and_ctrl_c_ends_with_130(here):
     X.assign(y=y).to_csv(here / "t.csv", index=False)
     terminal, side = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "sobolev.cli", "select", "t.csv", "-t", "y", "--draws", "20"],
+        [sys.executable, "-m", "sobolev", "select", "t.csv", "-t", "y", "--draws", "20"],
         stdout=subprocess.PIPE,
         stderr=side,
         env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
@@ -208,3 +208,15 @@ def test_progress_shows_on_a_terminal_only_and_ctrl_c_ends_with_130(here):
         "result.json",
         "selection.csv",
     ]
+
+
+def test_imports_are_not_searched_for_garbage_and_collection_goes_on_afterwards():
+    import gc
+
+    from sobolev.cli.loading import loading
+
+    with loading():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
+    gc.unfreeze()

@@ -185,8 +185,29 @@ def test_one_column_by_name():
     result = hrt_test(frame, data.target, "g0", random_state=0)
     assert result.pvalue < 0.01
     assert result.statistic > result.null_mean + 2 * result.null_deviation
+    assert result.feature == "g0"
     with pytest.raises(ValueError, match="'nope'"):
         hrt_test(frame, data.target, "nope")
+
+
+def test_the_result_of_one_column_of_a_selector():
+    """With one split and the same draw of rows it is that of hrt_test."""
+    data = make_sinexp(n_samples=200, n_features=6, random_state=0)
+    frame = pd.DataFrame(data.data, columns=[f"g{j}" for j in range(6)])
+    critic = ConvexSIC(lam=0.02, random_state=0)
+    hrt = HRTSelector(critic, scheme="split", random_state=0, shortlist=3).fit(frame, data.target)
+    name = frame.columns[hrt.shortlist_[0]]
+    alone = hrt_test(frame, data.target, name, estimator=critic, random_state=0)
+    found = hrt.result(name)
+    assert found == hrt.result(int(hrt.shortlist_[0]))
+    assert found.feature == name
+    for field in ("statistic", "pvalue", "null_mean", "null_deviation"):
+        assert getattr(found, field) == pytest.approx(getattr(alone, field), rel=1e-6)
+    left_out = frame.columns[np.isnan(hrt.pvalues_)][0]
+    with pytest.raises(ValueError, match=f"'{left_out}' was not tested.*shortlist"):
+        hrt.result(left_out)
+    with pytest.raises(ValueError, match="'nope'"):
+        hrt.result("nope")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """The forward scheme of the holdout randomization test, repetitions, and what users pass in."""
 
 import random
+import threading
+import time
 import warnings
 from itertools import pairwise
 
@@ -126,7 +128,7 @@ def test_pvalues_are_a_weighted_stouffer_combination_of_blocks(scripted):
     hrt, watch, X, y = scripted
     model = Scripted(COEFFICIENTS, SCRIPT)
     for j in JOINED:
-        scores, statistics, sizes = [], [], []
+        scores, statistics, sizes, null_sums, null_variances = [], [], [], [], []
         for rows in watch.asked[j]:
             values = np.empty((rows.size, 3))
             for b, level in enumerate(LEVELS):
@@ -137,11 +139,16 @@ def test_pvalues_are_a_weighted_stouffer_combination_of_blocks(scripted):
             p = saddlepoint_pvalue(values, np.full(values.shape, 1 / 3), observed.sum())
             scores.append(norm.isf(min(p, 1 - 1e-15)))
             statistics.append(observed.sum())
+            null_sums.append(values.mean(axis=1).sum())
+            null_variances.append(values.var(axis=1).sum())
             sizes.append(rows.size)
         weights = np.sqrt(sizes)
         combined = norm.sf(weights @ scores / np.sqrt(np.sum(sizes)))
         assert hrt.pvalues_[j] == pytest.approx(combined, rel=1e-6, abs=1e-14)
-        assert hrt.statistics_[j] == pytest.approx(np.sum(statistics) / np.sum(sizes))
+        n = np.sum(sizes)
+        assert hrt.statistics_[j] == pytest.approx(np.sum(statistics) / n)
+        assert hrt.null_means_[j] == pytest.approx(np.sum(null_sums) / n)
+        assert hrt.null_deviations_[j] == pytest.approx(np.sqrt(np.sum(null_variances)) / n)
     assert np.isnan(hrt.pvalues_[[6, 8]]).all()
     assert hrt.pvalues_[0] < 1e-3  # something is there to be found
 
@@ -157,7 +164,7 @@ def test_scripted_blocks_of_unequal_size(monkeypatch):
         if k == 0:
             blocks.append(rows)
         p = [0.5, 0.02, 0.3, 1e-5, 0.9] if k else [1e-200] * 5
-        return float(np.log(p[len(blocks) - 1])), float(len(blocks))
+        return float(np.log(p[len(blocks) - 1])), float(len(blocks)), 0.0, 1.0
 
     monkeypatch.setattr(module._Trial, "_test_one", fixed)
     hrt = HRTSelector(LinearRegression(), random_state=0, n_jobs=1)
@@ -171,6 +178,7 @@ def test_scripted_blocks_of_unequal_size(monkeypatch):
     np.testing.assert_allclose(hrt.pvalues_[1:], expected, rtol=1e-9)
     assert hrt.pvalues_[0] == 0.0 or hrt.pvalues_[0] < 1e-300
     np.testing.assert_allclose(hrt.statistics_, sizes @ np.arange(1, 6) / 53)
+    np.testing.assert_allclose(hrt.null_deviations_, np.sqrt(np.sum(sizes**2)) / 53)
 
 
 def test_null_pvalues_of_the_forward_scheme_are_uniform():
@@ -215,6 +223,59 @@ def test_refits_scale_lam_with_the_rows(lam):
     np.testing.assert_allclose(np.multiply(rows, used), rows[0] * used[0])
     np.testing.assert_allclose(asked[1:], used[1:])
     assert given.lam == LamRecorder().lam if lam is None else given.lam == lam  # not changed
+
+
+class WhoFits(ConvexSIC):
+    """Notes the thread of each fit."""
+
+    threads: list = []  # noqa: RUF012 - shared by the clones
+
+    def fit(self, X, y, sample_weight=None):
+        self.threads.append(threading.current_thread() is threading.main_thread())
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_jobs", "aside"),
+    [
+        ({}, 2, True),
+        ({}, 1, False),
+        ({"random_state": np.random.default_rng(0)}, 2, False),  # a stream goes from fit to fit
+        ({"warm_start": True}, 2, False),
+    ],
+)
+def test_later_fits_run_beside_the_tests_if_none_draws_on_another(settings, n_jobs, aside):
+    X, y = draw(100, 4)
+    WhoFits.threads.clear()
+    HRTSelector(WhoFits(lam=0.02, **settings), random_state=0, n_jobs=n_jobs).fit(X, y)
+    assert WhoFits.threads == [True] + 4 * [not aside]
+
+
+class SlowFits(WhoFits):
+    """Is still at it when the first test of its fits is done."""
+
+    def fit(self, X, y, sample_weight=None):
+        time.sleep(0.2)
+        return super().fit(X, y, sample_weight)
+
+
+def test_no_fit_goes_on_after_an_interrupted_test(monkeypatch):
+    from sobolev.inference import hrt as module
+
+    calls, test = [], module._Trial.test
+
+    def stop_at_the_second(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return test(*arguments)
+
+    monkeypatch.setattr(module._Trial, "test", stop_at_the_second)
+    X, y = draw(100, 4)
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        HRTSelector(SlowFits(lam=0.02), random_state=0, n_jobs=2).fit(X, y)
+    assert threading.active_count() == before
 
 
 # -- fitted estimators and rows of the user ------------------------------------------------------

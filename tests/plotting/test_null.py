@@ -56,6 +56,12 @@ def test_a_result_is_a_normal_curve():
     assert high > 0.5
 
 
+def test_a_result_brings_its_name():
+    named = HRTResult(0.5, 0.01, 0.1, 0.1, "dose")
+    assert plot_null(named).get_title(loc="left") == "dose: p = 0.01"
+    assert plot_null(named, feature="age").get_title(loc="left") == "age: p = 0.01"
+
+
 def test_a_statistic_that_does_not_move():
     table = NullTable(np.ones((5, 2)), np.full((5, 2), 0.5), np.ones(5))
     ax = plot_null(table)

@@ -1,7 +1,9 @@
 import base64
 import hashlib
+import html
 import json
 import re
+from dataclasses import replace
 from importlib.resources import files
 
 import matplotlib.pyplot as plt
@@ -173,6 +175,16 @@ def test_pictures_are_drawings_and_large_ones_pixels(make_result, monkeypatch):
     assert "svg+xml" not in page
     pixels = re.search(r"data:image/png;base64,([^\"]+)", page).group(1)
     assert base64.b64decode(pixels).startswith(b"\x89PNG")
+
+
+def test_several_figures_of_a_picture_stand_side_by_side(make_result):
+    one = picture()
+    page = render_report(make_result(pictures=(replace(one, figure=(one.figure,) * 3),)))
+    panels = re.search(r'<div class="panels">(.*?)</div>', page).group(1)
+    assert panels.count("<img ") == 3
+    assert f'alt="{html.escape(NASTY)}, 3 of 3"' in panels
+    width = round(96 * one.figure.get_size_inches()[0])
+    assert panels.count(f'width="{width}"') == 3
 
 
 def test_a_page_of_5000_features_is_small(make_result):

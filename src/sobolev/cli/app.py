@@ -10,6 +10,7 @@ import typer
 
 from sobolev.cli import options as o
 from sobolev.cli.ending import ending_cleanly, one_line
+from sobolev.cli.loading import loading
 
 app = typer.Typer(
     add_completion=True,
@@ -71,7 +72,8 @@ def select(
     Writes selection.csv, result.json and report.html. Example: sobolev select data.csv --target y
     """
     with ending_cleanly():
-        from sobolev.cli.running import Request, run
+        with loading():
+            from sobolev.cli.running import Request, run
 
         given = {"holdout": holdout, "scheme": scheme.value if scheme else None}
         run(
@@ -123,7 +125,8 @@ def rank(
     Example: sobolev rank data.csv --target y --top 10
     """
     with ending_cleanly():
-        from sobolev.cli.running import Request, run
+        with loading():
+            from sobolev.cli.running import Request, run
 
         run(
             Request(
@@ -168,7 +171,8 @@ def independence(
     Example: sobolev test data.csv --x 'gene_*' --y survival
     """
     with ending_cleanly():
-        from sobolev.cli.independence import run_test
+        with loading():
+            from sobolev.cli.independence import run_test
 
         run_test(
             data,
@@ -202,7 +206,8 @@ def simulate(
     Example: sobolev simulate sinexp --rows 500 --out sinexp.csv
     """
     with ending_cleanly():
-        from sobolev.cli.simulating import run_simulation
+        with loading():
+            from sobolev.cli.simulating import run_simulation
 
         run_simulation(name.value, rows, features, seed, out, overwrite=overwrite)
 
@@ -224,7 +229,8 @@ def demo(
 ) -> None:
     """Rank 50 simulated features, six of which matter, and write a report."""
     with ending_cleanly():
-        from sobolev.demo import run_demo
+        with loading():
+            from sobolev.demo import run_demo
 
         run_demo(n_samples, seed, out)
 
@@ -255,7 +261,8 @@ def reproduce(
     A run that was stopped goes on where it was. Example: sobolev reproduce sinexp --quick
     """
     with ending_cleanly():
-        from sobolev.cli.reproducing import run_reproduction
+        with loading():
+            from sobolev.cli.reproducing import run_reproduction
 
         folder = Path("quick-sobolev" if quick else "results-sobolev") if out is None else out
         run_reproduction(

@@ -67,10 +67,10 @@ def run(request: Request) -> None:
         data = load(request, reporter)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            plan = replace(plan, tell=Teller(plan, data, reporter.step))
+            drawing = threading.Thread(target=load_drawing, daemon=True)
+            start = drawing.start if request.out is not None else None
+            plan = replace(plan, tell=Teller(plan, data, reporter.step, start))
             reporter.stage("fitting", total=plan.n_fits(len(data.X)))
-            if request.out is not None:
-                threading.Thread(target=load_drawing, daemon=True).start()
             try:
                 found = find(plan, data)
             except KeyboardInterrupt:
@@ -85,6 +85,8 @@ def run(request: Request) -> None:
         result = make_result(request, plan, data, found, said, time.perf_counter() - begin)
         if request.out is not None:
             if not found.partial:
+                if drawing.ident is not None:
+                    drawing.join()
                 result = replace(result, pictures=draw(found, data, result))
             written = save(result, request.out)
             reporter.say(f"Report: {written['report.html']} (and selection.csv, result.json)")

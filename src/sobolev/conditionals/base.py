@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class Conditional(BaseEstimator):
         """
         X = validate_rows(self, X, reset=True)
         self._known = {row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(X))}
+        self._last_positions: tuple[bytes, Index] = b"", np.empty(0, dtype=np.intp)
         self._fit(X)
         return self
 
@@ -74,9 +76,18 @@ class Conditional(BaseEstimator):
         return np.take_along_axis(nodes, np.minimum(position, nodes.shape[1] - 1), axis=1)
 
     def _positions(self, X: Array) -> Index:
-        """Where the rows stand among those of fit; -1 for new ones."""
+        """Where the rows stand among those of fit; -1 for new ones.
+
+        Columns are asked for one after the other on the same rows: the last answer is kept.
+        """
         rows = np.ascontiguousarray(X)
-        return np.array([self._known.get(row.tobytes(), -1) for row in rows], dtype=np.intp)
+        key = blake2b(rows.tobytes(), digest_size=16).digest()
+        last, found = self._last_positions
+        if key != last:
+            known = [self._known.get(row.tobytes(), -1) for row in rows]
+            found = np.array(known, dtype=np.intp)
+            self._last_positions = key, found
+        return found
 
     def _fit(self, X: Array) -> None:
         raise NotImplementedError

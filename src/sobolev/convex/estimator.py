@@ -26,7 +26,12 @@ from sobolev._sample import (
 )
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array
-from sobolev.convex.feature_maps import LandmarkMap, resolve_feature_map
+from sobolev.convex.chunked import ChunkedFitMixin
+from sobolev.convex.feature_maps import (
+    LandmarkMap,
+    MapSpec,
+    resolve_feature_map,
+)
 from sobolev.convex.fitting import (
     AUTO_ROUNDS,
     LAMS,
@@ -41,8 +46,10 @@ from sobolev.convex.fitting import (
     row_risk,
 )
 from sobolev.convex.solvers import SOLVERS, JointSolution, Penalties, decomposition
-from sobolev.criterion import Explanation
+from sobolev.convex.streaming import Stream
+from sobolev.criterion import Explanation, Groups
 from sobolev.exceptions import ConvergenceWarning
+from sobolev.scale import open_source
 from sobolev.selection import (
     SICSelectorMixin,
     plain_target,
@@ -54,7 +61,7 @@ from sobolev.targets import TargetEncoder
 MERGE_ROWS = 5000
 
 
-class ConvexSIC(SICSelectorMixin, BaseEstimator):
+class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
     r"""Feature selection by convex SIC: a kernel critic and importances that sum to one.
 
     Finds the critic f that best tells the joint law of (x, y) from the product of the marginals,
@@ -119,11 +126,16 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         Stop when the importances move by less, in total variation.
     warm_start : bool, default=False
         Start from the importances of the last fit.
+    chunk_rows : int or None, default=None
+        Rows held at a time when X is read in chunks. None: as many as take 32 MiB.
+    round_rows : int or None, default=None
+        When X is read in chunks, run the rounds of the metric before the last on so many of its
+        rows, held in memory. None: each round reads all rows.
     random_state : int, Generator, RandomState or None, default=None
         Used for Fourier frequencies, for landmarks beyond 1,000 rows and for
         ``measure="permuted"``.
     n_jobs : int or None, default=None
-        Threads for the folds; the result does not depend on it.
+        Threads for the folds, or for the chunks; the result does not depend on it.
     verbose : int, default=0
         1 shows a progress bar, 2 prints every iteration.
 
@@ -147,6 +159,8 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         Held-out risk along ``lam_path_`` if lam was chosen; with "relaxed", of the refits.
     n_iter_, n_rounds_ : int
         Iterations of the last round and rounds.
+    n_passes_ : int
+        How often the data were read, if in chunks.
     objective_curve_ : array
         The objective along the last round.
     classes_ : array
@@ -207,6 +221,8 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         max_iter: int = 100,
         tol: float = 1e-3,
         warm_start: bool = False,
+        chunk_rows: int | None = None,
+        round_rows: int | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -231,32 +247,60 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
+        self.chunk_rows = chunk_rows
+        self.round_rows = round_rows
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ConvexSIC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ConvexSIC:
         """Fit the critic and the importances.
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n, d)
-            Numeric columns without missing values.
+        X : array-like or DataFrame of shape (n, d), or data that are read in chunks
+            Numeric columns without missing values. Read in chunks are: the path of a Parquet,
+            Feather or text table, a folder or a pattern of such files; a PyArrow dataset; a
+            ``numpy.memmap``; a Dask array or dataframe; and chunks of your own, a list of
+            ``(X, y)`` or ``(X, y, weight)`` or a function that returns an iterator of them.
         y : array-like of shape (n,) or (n, q)
-            Numbers or labels.
+            Numbers or labels. The name of a column, or a list of names, if X is a table on disk;
+            None if X is chunks.
         sample_weight : array-like of shape (n,), optional
-            Non-negative weights; an integer weight is the same as repeating the row.
+            Non-negative weights; an integer weight is the same as repeating the row. The name of
+            a column if X is a table on disk.
 
         Returns
         -------
         self
+
+        Notes
+        -----
+        Up to 5,000 rows that are read in chunks are put together and fitted as if in memory.
+        Beyond, the map must be "fourier" ("auto" is) or "linear" and the measure "product"; the
+        data are read once for means, scales and a sample, and once for the moments of each round
+        (``n_passes_``). ``recursions=1`` or ``round_rows`` keep the passes few.
         """
         self._check_parameters()
-        for name in ("classes_", "group_importances_", "group_names_", "target_importances_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
+        self._forget()
+        source = open_source(X, y, sample_weight, self.chunk_rows)
+        if source is not None:
+            return self._fit_source(source)
         sample, settings, folds = self._prepare(X, y, sample_weight)
         self._fit_sample(sample, settings, folds)
         return self
+
+    def _forget(self) -> None:
+        """What an earlier fit left and this one may not set."""
+        for name in (
+            "classes_",
+            "group_importances_",
+            "group_names_",
+            "target_importances_",
+            "n_passes_",
+            "_partial",
+        ):
+            self.__dict__.pop(name, None)
 
     def witness(self, X: Any, y: Any) -> Array:
         """The critic f(x, y) for each row: high where the pair looks dependent.
@@ -335,6 +379,9 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
             check_count("n_components", self.n_components)
         if self.recursions != "auto":
             check_count("recursions", self.recursions)
+        for name in ("chunk_rows", "round_rows"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
         if self.select_targets and (self.measure != "product" or self.solver != "alternating"):
             raise ValueError(
                 'select_targets=True needs measure="product" and solver="alternating".'
@@ -356,7 +403,12 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
         varying = self.standardizer_.varying
         report_constant(varying, names, stacklevel=4)
         groups = varying_groups(self.groups, varying, names)
-        settings = Settings(
+        settings = self._settings(spec, groups)
+        return Sample(self.standardizer_.transform(X), psi, p), settings, folds
+
+    def _settings(self, spec: MapSpec, groups: Groups | None, *, joint: bool = True) -> Settings:
+        joint = joint and self.select_targets
+        return Settings(
             map=spec,
             rho=float(self.rho),
             tau=float(self.tau),
@@ -368,17 +420,18 @@ class ConvexSIC(SICSelectorMixin, BaseEstimator):
             max_iter=int(self.max_iter),
             tol=float(self.tol),
             seed=int(check_generator(self.random_state).integers(2**32)),
-            output_weights=self.encoder_.output_weights if self.select_targets else None,
+            output_weights=self.encoder_.output_weights if joint else None,
         )
-        return Sample(self.standardizer_.transform(X), psi, p), settings, folds
 
-    def _fit_sample(self, sample: Sample, settings: Settings, folds: Folds) -> None:
+    def _fit_sample(self, sample: Sample | Stream, settings: Settings, folds: Folds) -> None:
         # A warm start needs the same columns and groups; anything else starts afresh.
         start = getattr(self, "_state", None) if self.warm_start else None
-        size = sample.X.shape[1] if settings.groups is None else settings.groups.n_groups
-        if start is not None and (start[0].size != sample.X.shape[1] or start[1].size != size):
+        d = int(self.standardizer_.varying.sum())
+        size = d if settings.groups is None else settings.groups.n_groups
+        if start is not None and (start[0].size != d or start[1].size != size):
             start = None
-        with blas_threads(sample.p.size), Progress(self.verbose) as progress:
+        n_rows = sample.n_rows if isinstance(sample, Stream) else sample.p.size
+        with blas_threads(n_rows), Progress(self.verbose) as progress:
             self.lam_path_, self.lam_risks_ = None, None
             lam = self.lam
             if isinstance(lam, str):

@@ -34,9 +34,10 @@ from sobolev.convex.quadratics import (
 
 # Up to this many rows each row is a landmark; beyond, a subset is.
 MAX_LANDMARKS = 1000
-# Rows from which the spacing of a column's values is read, and the largest squared spacing in units
-# of the kernel's squared length.
+# Rows from which the spacing of a column's values and the median distance are read, and the
+# largest squared spacing in units of the kernel's squared length.
 SPACING_ROWS = 5000
+MEDIAN_ROWS = 1000
 MAX_RESOLUTION = 0.2
 
 
@@ -123,17 +124,21 @@ def weighted_median(values: Array, weights: Array) -> float:
     return float(values[order][np.searchsorted(below, half)].mean())
 
 
-def median_squared_distance(X: Array, metric: Array, p: Array, max_rows: int = 1000) -> float:
+def median_squared_distance(
+    X: Array, metric: Array, p: Array, max_rows: int = MEDIAN_ROWS
+) -> float:
     """Weighted median of the squared distances between distinct rows under a metric."""
     step = max(1, -(-X.shape[0] // max_rows))
     rows, weights = X[::step], p[::step]
     D = squared_distances(rows, rows, metric)
     upper = np.triu_indices_from(D, k=1)
-    distance, mass = D[upper], (weights[:, None] * weights)[upper]
+    distance = D[upper]
     positive = distance > 1e-12 * max(float(distance.max(initial=0.0)), 1e-300)
     if not positive.any():
         return 1.0
-    return weighted_median(distance[positive], mass[positive])
+    if np.ptp(weights) == 0.0:
+        return float(np.median(distance[positive]))
+    return weighted_median(distance[positive], (weights[:, None] * weights)[upper][positive])
 
 
 def value_spacing(x: Array, p: Array) -> float:
@@ -156,9 +161,14 @@ def kernel_metric(X: Array, metric: Array, p: Array, bandwidth: float) -> Array:
     get no importance. A kernel wider than the gap makes such a step costly in norm. Continuous
     columns are not affected.
     """
-    g = metric / (bandwidth * median_squared_distance(X, metric, p))
     step = max(1, X.shape[0] // SPACING_ROWS)
-    rows, weights = X[::step], p[::step]
+    median = median_squared_distance(X, metric, p)
+    return spaced_metric(metric / (bandwidth * median), X[::step], p[::step])
+
+
+def spaced_metric(g: Array, rows: Array, weights: Array) -> Array:
+    """A metric over a squared bandwidth, made wide beside the spacing of each column's values."""
+    g = g.copy()
     for j in np.flatnonzero(g * np.ptp(rows, axis=0) ** 2 > MAX_RESOLUTION):
         spacing = value_spacing(rows[:, j], weights)
         g[j] = min(g[j], MAX_RESOLUTION / max(spacing, 1e-150) ** 2)
@@ -261,9 +271,12 @@ class FourierMap:
 
     def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundFourierMap:
         """Draw the frequencies for the bandwidth of the data."""
+        return self.place(kernel_metric(X, metric, p, self.bandwidth), rng)
+
+    def place(self, g: Array, rng: np.random.Generator) -> BoundFourierMap:
+        """Draw the frequencies for a metric over the squared bandwidth."""
         m = 1024 if self.n_components is None else self.n_components
-        g = kernel_metric(X, metric, p, self.bandwidth)
-        frequencies = orthogonal_gaussian(max(1, m // 2), X.shape[1], rng) * np.sqrt(g)
+        frequencies = orthogonal_gaussian(max(1, m // 2), g.size, rng) * np.sqrt(g)
         return BoundFourierMap(frequencies, self.linear)
 
 

@@ -34,6 +34,7 @@ from sobolev.convex.solvers import (
     continuation,
     gradient_weights,
 )
+from sobolev.convex.streaming import SCREEN_ROWS, Stream
 from sobolev.criterion import Explanation, Groups
 
 MEASURES = ("product", "permuted", "mixture", "joint")
@@ -56,10 +57,9 @@ WARM_FLOOR = 0.01
 ROUND_ITERATIONS = 4
 AUTO_ROUNDS = 10
 
-# The screen for second-order effects: thresholds, the weight of columns below them, rows used.
+# The screen for second-order effects: thresholds, and the weight of columns below them.
 SCREEN_PAIRS, SCREEN_CURVATURE = 6.0, 4.0
 SCREEN_FLOOR = 0.1
-SCREEN_ROWS = 5000
 
 # Up to this many rows one BLAS thread is as fast as several, and far faster on a busy machine.
 SMALL_SAMPLE = 1000
@@ -148,18 +148,23 @@ def blas_threads(n_rows: int) -> threadpool_limits:
     return threadpool_limits(1 if n_rows <= SMALL_SAMPLE else None, user_api="blas")
 
 
-def bind(sample: Sample, settings: Settings, metric: Array) -> BoundMap:
+def bind(sample: Sample | Stream, settings: Settings, metric: Array) -> BoundMap:
     """Place the map on the sample; the same seed each time keeps rounds comparable."""
+    if isinstance(sample, Stream):
+        return sample.bind(settings.map, metric, settings.seed)
     return settings.map.bind(sample.X, metric, sample.p, np.random.default_rng(settings.seed))
 
 
-def measure_forms(bound: BoundMap, sample: Sample, measure: str, seed: int) -> Forms:
+def measure_forms(bound: BoundMap, sample: Sample | Stream, measure: str, seed: int) -> Forms:
     """Quadratic forms under the measure mu of the penalties.
 
     - ``product``: exact expectations under p_x p_y;
     - ``permuted``: the paper's estimator, one permuted copy of the response;
     - ``joint``: p_xy; ``mixture``: (p_xy + p_x p_y) / 2.
     """
+    if isinstance(sample, Stream):  # of the product measure
+        assert isinstance(bound, BoundFourierMap)
+        return sample.moments(bound)[0].forms()
     X, psi, p = sample.X, sample.psi, sample.p
     if measure == "product":
         return bound.forms(X, psi, p)
@@ -217,7 +222,7 @@ def next_metric(solution: Solution, groups: Groups | None) -> Array:
     return (eta / eta.max()) ** METRIC_POWER + METRIC_FLOOR
 
 
-def start_metric(sample: Sample) -> Array:
+def start_metric(sample: Sample | Stream) -> Array:
     """The metric of the first round: isotropic, unless second-order effects stand out.
 
     A kernel on hundreds of columns is blind to a curvature or an interaction without main effect
@@ -226,6 +231,8 @@ def start_metric(sample: Sample) -> Array:
     the z-score of E[psi x_j²]. Columns that clear either threshold start with up to 1/FLOOR times
     the weight of the others; the rounds that follow decide.
     """
+    if isinstance(sample, Stream):
+        sample = sample.screen
     step = max(1, sample.p.size // SCREEN_ROWS)
     X, psi, p = sample.X[::step], sample.psi[::step], sample.p[::step]
     p = p / p.sum()
@@ -249,7 +256,7 @@ def start_metric(sample: Sample) -> Array:
 
 
 def fit_critic(
-    sample: Sample,
+    sample: Sample | Stream,
     settings: Settings,
     lam: float,
     start: tuple[Array, Array] | None = None,
@@ -269,9 +276,11 @@ def fit_critic(
     callback : callable, optional
         Called with round, iteration and objective.
     """
+    rounds = settings.rounds if settings.adapts else 1
+    if isinstance(sample, Stream) and sample.subsample and start is None and rounds > 1:
+        return _fit_after_subsample(sample, sample.subsample, settings, lam, callback)
     metric, eta = (start_metric(sample), None) if start is None else start
     begin = None if eta is None else np.maximum(eta, WARM_FLOOR / eta.size)
-    rounds = settings.rounds if settings.adapts else 1
     for number in range(1, rounds + 1):
         bound = bind(sample, settings, metric)
         forms = measure_forms(bound, sample, settings.measure, settings.seed)
@@ -293,6 +302,22 @@ def fit_critic(
             break
         metric, begin = next_metric(solution, settings.groups), _blend(eta)
     return Fit(bound, forms, solution, metric, number)
+
+
+def _fit_after_subsample(
+    stream: Stream,
+    subsample: Sample,
+    settings: Settings,
+    lam: float,
+    callback: Callable[[int, int, float], None] | None,
+) -> Fit:
+    """The rounds before the last on a subsample, the last on all rows."""
+    first = replace(settings, rounds=settings.rounds - 1)
+    early = fit_critic(subsample, first, lam, callback=callback)
+    eta = early.solution.eta
+    start = next_metric(early.solution, settings.groups), 0.5 * eta + 0.5 / eta.size
+    fit = fit_critic(stream, replace(settings, rounds=1), lam, start, callback)
+    return replace(fit, n_rounds=early.n_rounds + 1)
 
 
 def _watch(
@@ -318,7 +343,7 @@ def path(
 
 
 def cross_validate(
-    sample: Sample,
+    sample: Sample | Stream,
     settings: Settings,
     lams: Sequence[float] = LAMS,
     folds: Sequence[Index] | int = 5,
@@ -332,25 +357,22 @@ def cross_validate(
 
     Each fold finds its own metric at a reference lam and then walks the path on it. With a landmark
     map the folds use fewer landmarks and looser solutions than the final fit. With a Fourier map
-    the metric is found once on all rows and the folds are sums of moments.
+    the metric is found once on all rows and the folds are sums of moments. The folds of a stream
+    go by the position of the rows.
     """
-    if isinstance(folds, int):
+    if isinstance(folds, int) and isinstance(sample, Sample):
         if isinstance(settings.map, LandmarkMap):  # it draws landmarks by position
             order = response_order(sample)
             sample = Sample(sample.X[order], sample.psi[order], sample.p[order])
         folds = stratified_folds(sample, folds)
     if not folds:  # two or three distinct rows: nothing to hold out
         return np.zeros((1, len(lams)))
-    loose = replace(
-        settings,
-        rounds=min(settings.rounds, CV_ROUNDS),
-        max_iter=min(settings.max_iter, ROUND_ITERATIONS),
-        epsilons=settings.epsilons[-1:],
-        solver="alternating",
-        output_weights=None,
-    )
-    if isinstance(settings.map, FourierMap) and settings.measure == "product":
-        return _best_refit(_moment_risks(sample, loose, lams, folds, relaxed))
+    loose = loosened(settings)
+    fourier = isinstance(settings.map, FourierMap) and settings.measure == "product"
+    if fourier or isinstance(sample, Stream):
+        eta, parts = _fold_moments(sample, loose, folds)
+        return moment_risks(parts, loose, lams, eta, relaxed)
+    assert not isinstance(folds, int)
     if isinstance(settings.map, LandmarkMap):
         most = settings.map.n_components or CV_LANDMARKS
         fewer = replace(settings.map, n_components=min(most, CV_LANDMARKS))
@@ -360,6 +382,29 @@ def cross_validate(
     tasks = [delayed(_fold_risks)(sample, loose, lams, test, relaxed) for test in folds]
     with threadpool_limits(1):  # once for all folds: the same arithmetic for any n_jobs
         return _best_refit(np.array(Parallel(n_jobs=n_jobs, prefer="threads")(tasks)))
+
+
+def loosened(settings: Settings) -> Settings:
+    """Settings for cross-validation: fewer rounds, looser solutions."""
+    return replace(
+        settings,
+        rounds=min(settings.rounds, CV_ROUNDS),
+        max_iter=min(settings.max_iter, ROUND_ITERATIONS),
+        epsilons=settings.epsilons[-1:],
+        solver="alternating",
+        output_weights=None,
+    )
+
+
+def fit_moments(
+    parts: Sequence[FourierMoments], settings: Settings, lam: float, metric: Array
+) -> Fit:
+    """Fit to moments alone: one round under the metric that they were formed with."""
+    whole = parts[0]
+    for other in parts[1:]:
+        whole = whole.merge(other)
+    forms = whole.forms()
+    return Fit(whole.map, forms, solve(forms, settings, lam), metric, 1)
 
 
 def _best_refit(risks: Array) -> Array:
@@ -411,22 +456,34 @@ def _fold_risks(
     )
 
 
-def _moment_risks(
-    sample: Sample,
-    settings: Settings,
-    lams: Sequence[float],
-    folds: Sequence[Index],
-    relaxed: Sequence[float],
-) -> Array:
-    """The same for all folds, from sums of moments: (n_folds, n_lams, n_refits)."""
-    fit = fit_critic(sample, settings, REFERENCE_LAM)
+def _fold_moments(
+    sample: Sample | Stream, settings: Settings, folds: Sequence[Index] | int
+) -> tuple[Array, list[FourierMoments]]:
+    """The importances at the reference lam, and the moments of each fold under their metric."""
+    few = sample.subsample if isinstance(sample, Stream) else None
+    fit = fit_critic(few or sample, settings, REFERENCE_LAM)
     bound = bind(sample, settings, next_metric(fit.solution, settings.groups))
     assert isinstance(bound, BoundFourierMap)
+    if isinstance(sample, Stream):
+        assert isinstance(folds, int)
+        return fit.solution.eta, sample.moments(bound, folds)
+    assert not isinstance(folds, int)
     k = sample.psi.shape[1]
     parts = [
         FourierMoments.empty(bound, k).update(sample.X[f], sample.psi[f], sample.p[f])
         for f in folds
     ]
+    return fit.solution.eta, parts
+
+
+def moment_risks(
+    parts: Sequence[FourierMoments],
+    settings: Settings,
+    lams: Sequence[float],
+    eta: Array | None,
+    relaxed: Sequence[float] = (),
+) -> Array:
+    """Held-out risk of each lam from the moments of each fold, (n_folds, n_lams)."""
     whole = parts[0]
     for other in parts[1:]:
         whole = whole.merge(other)
@@ -436,10 +493,10 @@ def _moment_risks(
         forms = train.forms()
         solutions = [
             _refits(forms, settings, solution, relaxed)
-            for solution in path(forms, settings, lams, fit.solution.eta)
+            for solution in path(forms, settings, lams, eta)
         ]
         risks.append([[part.risk(r.U, train.mean, settings.rho) for r in s] for s in solutions])
-    return np.array(risks)
+    return _best_refit(np.array(risks))
 
 
 def row_risk(h: Array, psi: Array, rho: float) -> Array:

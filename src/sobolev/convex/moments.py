@@ -80,7 +80,12 @@ class FourierMoments:
         )
 
     def update(
-        self, X: Array, psi: Array, p: Array | None = None, omega: Array | None = None
+        self,
+        X: Array,
+        psi: Array,
+        p: Array | None = None,
+        omega: Array | None = None,
+        rows: int | None = None,
     ) -> FourierMoments:
         """Add rows, a chunk at a time; returns itself.
 
@@ -92,9 +97,11 @@ class FourierMoments:
             Row weights; ones if not given.
         omega : array of shape (n,), optional
             Row weights of the second moments; p if not given.
+        rows : int, optional
+            Rows at a time; as many as take 32 MiB if not given.
         """
         size = self.second.shape[0]
-        rows = max(64, CHUNK_BYTES // (8 * size))
+        rows = max(64, CHUNK_BYTES // (8 * size)) if rows is None else rows
         buffer = np.empty((min(rows, X.shape[0]), size))
         for start in range(0, X.shape[0], rows):
             chunk = slice(start, start + rows)
@@ -106,16 +113,17 @@ class FourierMoments:
             if weights is not None:
                 response = weights[:, None] * response
             self.weight += z.shape[0] if weights is None else float(weights.sum())
-            self.first += z.sum(axis=0) if weights is None else weights @ z
+            total = z.sum(axis=0) if weights is None else weights @ z
+            self.first += total
             self.response += z.T @ response
             self.response_first += response.sum(axis=0)
             if heavy is None:
                 self.heavy_weight += z.shape[0]
-                self.heavy_first += z.sum(axis=0)
+                self.heavy_first += total
                 self.second += z.T @ z  # numpy computes half of this symmetric product
             else:
                 self.heavy_weight += float(heavy.sum())
-                self.heavy_first += heavy @ z
+                self.heavy_first += total if omega is None else heavy @ z
                 if heavy.min() >= 0:
                     z *= np.sqrt(heavy)[:, None]
                     self.second += z.T @ z
@@ -125,7 +133,8 @@ class FourierMoments:
 
     def _fill(self, z: Array, X: Array) -> None:
         m = self.map.n_functions
-        fourier_values(X, self.map.frequencies, out=z[:, :m])
+        if m:
+            fourier_values(X, self.map.frequencies, out=z[:, :m])
         if self.map.linear:
             z[:, m:] = X
 
@@ -181,7 +190,7 @@ class FourierMoments:
         )
         mass = self.heavy_weight / self.weight
         linear = LinearPart(M[m:], gram=C[m:, m:], mass=mass) if self.map.linear else None
-        return QuadraticForms(part, linear)
+        return QuadraticForms(part if m else None, linear)
 
     def risk(self, U: Array, center: Array, rho: float) -> float:
         """Mean risk of the critic U, centred at ``center``, on these moments' rows."""

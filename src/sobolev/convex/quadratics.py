@@ -126,7 +126,7 @@ class LandmarkPart:
         for u, v in zip(U.T, V.T, strict=True):
             first = self.gradients(u)
             second = first if u is v or np.array_equal(u, v) else self.gradients(v)
-            total += np.einsum("i,ij,ij->j", self.omega, first, second, optimize=True)
+            total += self.omega @ (first * second)
         return total
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from scipy.special import log_ndtr, ndtri_exp
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
@@ -22,11 +27,18 @@ from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.diagnostics import diagnose_conditional, warn_if_misfit
 from sobolev.conditionals.joint import JointConditional
 from sobolev.conditionals.mixed import resolve_conditional
+from sobolev.convex.fitting import SMALL_SAMPLE
 from sobolev.criterion import parse_groups
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
 from sobolev.inference.null_distribution import NullTable
-from sobolev.inference.tables import STATISTICS, joint_table, make_evaluator, null_table
+from sobolev.inference.tables import (
+    STATISTICS,
+    PredictorEvaluator,
+    joint_table,
+    make_evaluator,
+    null_table,
+)
 from sobolev.selection import plain_target, take_rows, validate_rows, validate_training
 
 # The forward scheme: blocks, and the share of the rows that they hold.
@@ -36,6 +48,8 @@ HOLDOUT = {"split": 0.5, "forward": 0.7}
 N_LANDMARKS = 300
 # The first fit has at least so many rows, or half of them.
 MIN_TRAIN = 20
+# Tests of fewer rows with a critic are so short that threads wait for each other.
+THREAD_ROWS = 500
 # The shortlist by default: a tenth of the number of rows, but at least this many columns.
 MIN_SHORTLIST = 20
 
@@ -51,12 +65,15 @@ class HRTResult:
     pvalue : float
     null_mean, null_deviation : float
         Of the statistic if the column does not matter given the others.
+    feature : str or None
+        The name of the column.
     """
 
     statistic: float
     pvalue: float
     null_mean: float
     null_deviation: float
+    feature: str | None = None
 
 
 class HRTSelector(SelectorMixin, BaseEstimator):
@@ -113,6 +130,8 @@ class HRTSelector(SelectorMixin, BaseEstimator):
         NaN where not tested; the columns of a group share them.
     statistics_ : array of shape (d,)
         The mean statistic of the held-out rows (of the last repetition), NaN where not tested.
+    null_means_, null_deviations_ : array of shape (d,)
+        Of that statistic if the column does not matter given the others; see :meth:`result`.
     support_ : array of bool, shape (d,)
         Columns with a q-value of at most ``fdr``.
     shortlist_ : array of int
@@ -214,6 +233,8 @@ class HRTSelector(SelectorMixin, BaseEstimator):
         self.pvalues_ = trial.spread(pvalues)
         self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure))
         self.statistics_ = trial.spread(runs[-1].statistics)
+        self.null_means_ = trial.spread(runs[-1].null_means)
+        self.null_deviations_ = trial.spread(runs[-1].null_deviations)
         self.shortlist_ = np.flatnonzero(np.isfinite(self.pvalues_))
         self.support_ = np.nan_to_num(self.qvalues_, nan=2.0) <= self.fdr
         self.diagnostics_ = None
@@ -224,6 +245,49 @@ class HRTSelector(SelectorMixin, BaseEstimator):
             self.diagnostics_ = found
             warn_if_misfit(found, stacklevel=2)
         return self
+
+    def result(self, feature: int | str) -> HRTResult:
+        """The test of one column, such as :func:`~sobolev.plotting.plot_null` shows.
+
+        The statistic is the mean over all held-out rows. With the forward scheme the p-value
+        combines those of the blocks, with repetitions it is twice their median, so it is near the
+        tail of the null distribution of that mean, not equal to it.
+
+        Parameters
+        ----------
+        feature : int or str
+            Position or name of a tested column; a column of a group stands for the group.
+
+        Returns
+        -------
+        HRTResult
+
+        Examples
+        --------
+        >>> from sobolev import HRTSelector
+        >>> from sobolev.datasets import make_sinexp
+        >>> from sobolev.plotting import plot_null
+        >>> data = make_sinexp(n_samples=200, n_features=8, random_state=0, as_frame=True)
+        >>> hrt = HRTSelector(random_state=0).fit(data.data, data.target)
+        >>> plot_null(hrt.result("x1")).get_title(loc="left").startswith("x1: p = ")
+        True
+        """
+        check_is_fitted(self, "support_")
+        names = getattr(self, "feature_names_in_", None)
+        unit = _units({"feature": [feature]}, self.n_features_in_, names)[0]
+        j = int(unit[0])
+        name = f"x{j}" if names is None else str(names[j])
+        if np.isnan(self.pvalues_[j]):
+            raise ValueError(
+                f"column {name!r} was not tested: it is not in shortlist_; raise shortlist."
+            )
+        return HRTResult(
+            float(self.statistics_[j]),
+            float(self.pvalues_[j]),
+            float(self.null_means_[j]),
+            float(self.null_deviations_[j]),
+            name,
+        )
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self, "support_")
@@ -267,6 +331,8 @@ class _Run:
 
     pvalues: Array
     statistics: Array
+    null_means: Array
+    null_deviations: Array
     importances: Array
     model: Any
 
@@ -301,56 +367,102 @@ class _Trial:
         n, edges = self.X.shape[0], self.edges(given)
         order = rng.permutation(n) if given is None else np.arange(n)
         size = self.list_size()
-        scores, rows_seen, statistics = np.zeros((3, len(self.units)))
+        scores, rows_seen, statistics, centres, variances = np.zeros((5, len(self.units)))
         joined, moved = np.zeros((2, len(self.units)), dtype=bool)
-        model, first, n_before = None, None, 0
-        for begin, end in pairwise(edges):
-            model = self.refit(model, order[:begin], rng, n_before)
-            n_before = begin
-            importances = feature_importances(model)
-            joined |= self._named(importances, size if first is None else -(-size // 2))
-            first = importances if first is None else first
-            tested, m = np.flatnonzero(joined), end - begin
-            results = self.test(model, order[begin:end], tested, rng)
-            logs, means = np.array(results).reshape(-1, 2).T
-            # A flat table says nothing: a score of zero for its share is conservative, where the
-            # -8 of its p-value 1 would drown the other blocks.
-            flat = np.isnan(logs)
-            logs = np.where(flat, np.log(0.5), np.minimum(logs, -1e-15))
-            scores[tested] -= np.sqrt(m) * ndtri_exp(logs)
-            moved[tested] |= ~flat
-            statistics[tested] += m * means
-            rows_seen[tested] += m
+        first = None
+        with closing(self.fits(order, edges[:-1], rng)) as models:
+            for model, (begin, end) in zip(models, pairwise(edges), strict=True):
+                importances = feature_importances(model)
+                joined |= self._named(importances, size if first is None else -(-size // 2))
+                first = importances if first is None else first
+                tested, m = np.flatnonzero(joined), end - begin
+                results = self.test(model, order[begin:end], tested, rng)
+                logs, means, null_means, null_deviations = np.array(results).reshape(-1, 4).T
+                # A flat table says nothing: a score of zero for its share is conservative, where
+                # the -8 of its p-value 1 would drown the other blocks.
+                flat = np.isnan(logs)
+                logs = np.where(flat, np.log(0.5), np.minimum(logs, -1e-15))
+                scores[tested] -= np.sqrt(m) * ndtri_exp(logs)
+                moved[tested] |= ~flat
+                statistics[tested] += m * means
+                centres[tested] += m * null_means
+                variances[tested] += (m * null_deviations) ** 2
+                rows_seen[tested] += m
         assert first is not None
         with np.errstate(invalid="ignore"):
             pvalues = np.exp(log_ndtr(-scores / np.sqrt(rows_seen)))
             pvalues[joined & ~moved] = 1.0
-            return _Run(pvalues, statistics / rows_seen, first, model)
+            return _Run(
+                pvalues,
+                statistics / rows_seen,
+                centres / rows_seen,
+                np.sqrt(variances) / rows_seen,
+                first,
+                model,
+            )
 
-    def refit(self, model: Any, rows: Index, rng: np.random.Generator, n_before: int = 0) -> Any:
-        """The estimator on more rows.
+    def fits(
+        self, order: Index, sizes: Index, rng: np.random.Generator
+    ) -> Generator[Any, None, None]:
+        """The estimator fitted to the first rows, for each number of rows in turn.
 
-        SIC does not choose ``lam`` again: the sampling noise that it holds down falls like the
-        number of rows grows, and so does ``lam``. Refits do not start from the last fit, which
-        would keep out columns that it had set aside.
+        SIC chooses ``lam`` once: the sampling noise that it holds down falls like the number of
+        rows grows, and so does ``lam``. Later fits do not start from the last one, which would
+        keep out columns that it had set aside, so small ones run in threads beside the tests.
         """
-        if model is None:
-            from sobolev.convex import ConvexSIC
+        model = self.first_fit(order[: sizes[0]], rng)
+        yield model
+        if not self._independent(model):
+            for before, n in pairwise(sizes):
+                if hasattr(model, "lam_") and "lam" in model.get_params(deep=False):
+                    model.set_params(lam=model.lam_ * before / n)
+                yield self._fit(model, order[:n])
+            return
+        lam, models = model.lam_, []
+        for before, n in pairwise(sizes):
+            lam = lam * before / n
+            models.append(copy(model).set_params(lam=lam))
+        pool = ThreadPoolExecutor(effective_n_jobs(self.settings.n_jobs))
+        try:
+            with threadpool_limits(1, user_api="blas"):  # as each fit would set it by itself
+                tasks = zip(models, (order[:n] for n in sizes[1:]), strict=True)
+                for future in [pool.submit(self._fit, *task) for task in tasks]:
+                    yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
-            given = self.settings.estimator
-            model = seeded(ConvexSIC(n_components=N_LANDMARKS) if given is None else given, rng)
-        elif hasattr(model, "lam_") and "lam" in model.get_params(deep=False):
-            model.set_params(lam=model.lam_ * n_before / rows.size)
+    def first_fit(self, rows: Index, rng: np.random.Generator) -> Any:
+        """A seeded copy of the estimator, fitted to the rows."""
+        from sobolev.convex import ConvexSIC
+
+        given = self.settings.estimator
+        model = seeded(ConvexSIC(n_components=N_LANDMARKS) if given is None else given, rng)
+        return self._fit(model, rows)
+
+    def _fit(self, model: Any, rows: Index) -> Any:
         return model.fit(self.X[rows], take_rows(self.y, rows))
+
+    def _independent(self, model: Any) -> bool:
+        """Whether later fits can run side by side: each on one core, none drawing on another."""
+        from sobolev.convex import ConvexSIC
+
+        return (
+            isinstance(model, ConvexSIC)
+            and self.X.shape[0] <= SMALL_SAMPLE
+            and not model.warm_start
+            and isinstance(model.random_state, Integral)
+            and effective_n_jobs(self.settings.n_jobs) > 1
+        )
 
     def test(
         self, model: Any, rows: Index, tested: Index, rng: np.random.Generator
-    ) -> list[tuple[float, float]]:
-        """The logarithm of the p-value (NaN: a flat table) and the mean statistic of each unit."""
+    ) -> list[tuple[float, float, float, float]]:
+        """Log p-value (NaN: flat), statistic, its null mean and deviation, of each unit."""
         evaluator = self.evaluator(model, rows)
         seeds = rng.integers(2**63, size=tested.size)
+        threads = rows.size >= THREAD_ROWS or isinstance(evaluator, PredictorEvaluator)
         with threadpool_limits(1, user_api="blas"):
-            run = Parallel(n_jobs=self.settings.n_jobs, prefer="threads")
+            run = Parallel(n_jobs=self.settings.n_jobs if threads else 1, prefer="threads")
             return list(
                 run(
                     delayed(self._test_one)(evaluator, rows, int(k), int(seed))
@@ -358,13 +470,16 @@ class _Trial:
                 )
             )
 
-    def _test_one(self, evaluator: Any, rows: Index, k: int, seed: int) -> tuple[float, float]:
+    def _test_one(
+        self, evaluator: Any, rows: Index, k: int, seed: int
+    ) -> tuple[float, float, float, float]:
         table = self.table(evaluator, rows, k)
+        law = (table.statistic, table.mean, table.deviation)
         if table.is_flat:  # the critic of this block does not use the unit
-            return np.nan, table.statistic
+            return np.nan, *law
         if self.settings.pvalue == "saddlepoint":
-            return float(np.log(table.saddlepoint())), table.statistic
-        return float(np.log(table.montecarlo(self.settings.n_rounds, seed))), table.statistic
+            return float(np.log(table.saddlepoint())), *law
+        return float(np.log(table.montecarlo(self.settings.n_rounds, seed))), *law
 
     def evaluator(self, model: Any, rows: Index) -> Any:
         """The statistic on the given rows."""
@@ -471,10 +586,11 @@ def hrt_test(
     trial = _Trial(settings, X, y, groups[:1])
     rng = check_generator(random_state)
     order, n_train = rng.permutation(X.shape[0]), int(trial.edges(None)[0])
-    model = trial.refit(None, order[:n_train], rng)
+    model = trial.first_fit(order[:n_train], rng)
     test_rows = order[n_train:]
     table = trial.table(trial.evaluator(model, test_rows), test_rows, 0)
-    return HRTResult(table.statistic, table.saddlepoint(), table.mean, table.deviation)
+    name = " + ".join(str(names[j]) if names is not None else f"x{j}" for j in groups[0])
+    return HRTResult(table.statistic, table.saddlepoint(), table.mean, table.deviation, name)
 
 
 def feature_importances(model: Any) -> Array:

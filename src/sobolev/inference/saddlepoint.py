@@ -36,6 +36,8 @@ HEAVY_SHARE = 0.25
 # Atoms that a convolution keeps, and points of the tail of the other rows.
 MAX_ATOMS = 1024
 CURVE_POINTS = 96
+# Exponentials that are held at once.
+AT_ONCE = 2**18
 # Tables with at most this many nodes are looked at for a lattice, of at most this many steps.
 LATTICE_NODES = 24
 LATTICE_STEPS = 32
@@ -152,6 +154,7 @@ class _Law:
         self.ends = _Ends(values, weights)
         # Impossible values must not overflow.
         self.values = np.clip(values, self.ends.bottom[:, None], self.ends.top[:, None])
+        self.squares = self.values**2
         self.weights = weights
         self.uniform = bool(weights.size) and float(np.ptp(weights)) == 0.0
         self.step = _lattice_step(self.values, self.weights)
@@ -176,11 +179,13 @@ class _Law:
             self._solve(self._inside(x))[0] for x in (self.ends.smallest, self.ends.largest)
         )
         t = np.sinh(np.linspace(np.arcsinh(low), np.arcsinh(high), CURVE_POINTS))
-        cumulants = [self._cumulants(float(value)) for value in t]
-        x = np.array([found[1] for found in cumulants])
+        at_once = max(1, AT_ONCE // self.values.size)
+        parts = [self._cumulants(t[k : k + at_once]) for k in range(0, t.size, at_once)]
+        cumulants = np.concatenate(parts, axis=1)
+        x = cumulants[1]
         far = (np.abs(x) > min(NEAR_MEAN, 0.5 * np.abs(x).max())) & (np.abs(t) > 0)
         scores = np.maximum.accumulate(
-            [self._score_at(float(t[k]), cumulants[k]) for k in np.flatnonzero(far)]
+            [self._score_at(t[k], cumulants[:, k]) for k in np.flatnonzero(far)]
         )
         x = x[far]
         kept = np.concatenate([[True], np.diff(x) > 0])
@@ -192,38 +197,38 @@ class _Law:
         """A point that the mean of a tilted law can reach."""
         return float(np.clip(x, (1 - 1e-6) * self.ends.smallest, (1 - 1e-6) * self.ends.largest))
 
-    def _score_at(self, t: float, cumulants: tuple[float, float, float]) -> float:
+    def _score_at(self, t: float, cumulants: Array) -> float:
         """z + log(u / z) / z at K'(t)."""
-        K, x, curvature = cumulants
+        K, x, curvature = cumulants.tolist()
         z = np.sign(t) * np.sqrt(max(2 * (t * x - K), 1e-300))
         slope = t if self.step == 0 else 2 / self.step * np.sinh(min(self.step * t / 2, 300.0))
         u = slope * np.sqrt(max(curvature, 1e-300))
         return float(z + np.log(max(u / z, 1e-300)) / z)
 
-    def _cumulants(self, t: float) -> tuple[float, float, float]:
-        """K and its first two derivatives."""
+    def _cumulants(self, t: Array) -> Array:
+        """K and its first two derivatives at every t, (3, n_t)."""
         # Exponents below zero: the end that t favours has positive weight, so no sum vanishes.
-        edge = t * (self.ends.top if t > 0 else self.ends.bottom)
-        e = self.values * t
-        e -= edge[:, None]
+        edge = t[:, None] * np.where(t[:, None] > 0, self.ends.top, self.ends.bottom)
+        e = self.values * t[:, None, None]
+        e -= edge[:, :, None]
         np.exp(e, out=e)
         if self.uniform:
             e *= self.weights[0, 0]
         else:
             e *= self.weights
-        total = e.sum(axis=1)
-        mean = np.einsum("ib,ib->i", e, self.values) / total
-        square = np.einsum("ib,ib,ib->i", e, self.values, self.values) / total
-        K = float(np.sum(edge + np.log(total)))
-        return K, float(mean.sum()), float(np.sum(np.maximum(square - mean**2, 0.0)))
+        total = e.sum(axis=2)
+        mean = np.einsum("tib,ib->ti", e, self.values) / total
+        square = np.einsum("tib,ib->ti", e, self.squares) / total
+        K = np.sum(edge + np.log(total), axis=1)
+        return np.array([K, mean.sum(axis=1), np.maximum(square - mean**2, 0.0).sum(axis=1)])
 
-    def _solve(self, x: float) -> tuple[float, tuple[float, float, float]]:
+    def _solve(self, x: float) -> tuple[float, Array]:
         """The t with K'(t) = x, by Newton steps kept inside a bracket, and the cumulants there."""
         low, high = (0.0, np.inf) if x > 0 else (-np.inf, 0.0)
         t = x
         for _ in range(MAX_STEPS):
-            cumulants = self._cumulants(t)
-            _, slope, curvature = cumulants
+            cumulants = self._cumulants(np.array([t]))[:, 0]
+            _, slope, curvature = cumulants.tolist()
             gap = slope - x
             if abs(gap) <= TOLERANCE * max(1.0, abs(x)):
                 break

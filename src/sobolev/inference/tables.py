@@ -118,10 +118,10 @@ def _chebyshev(knots: Array, table: Array, asked: Array) -> Array:
     coefficients = table @ to_coefficients
     x = (2 * asked - knots[0] - knots[-1]) / (knots[-1] - knots[0])
     twice = 2 * x
-    ahead, behind = np.zeros_like(x), np.zeros_like(x)
+    ahead, behind, product = np.zeros_like(x), np.zeros_like(x), np.empty_like(x)
     for j in range(last, 0, -1):
-        behind *= -1.0
-        behind += twice * ahead
+        np.multiply(twice, ahead, out=product)
+        np.subtract(product, behind, out=behind)
         behind += coefficients[:, [j]]
         ahead, behind = behind, ahead
     found: Array = x * ahead - behind + coefficients[:, [0]]

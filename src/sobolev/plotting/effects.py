@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sobolev._random import RandomState
 
 # Ticks of the rug.
-MAX_RUG = 300
+MAX_RUG = 100
 
 
 def plot_effect(

@@ -34,8 +34,9 @@ def plot_null(
     Parameters
     ----------
     null : HRTResult, NullTable or array of draws
-        The result of :func:`sobolev.hrt_test`, of which the mean and deviation are known: a normal
-        curve stands for the law. A table of the randomization test, from which draws are taken. Or
+        ``hrt.result("dose")`` of a fitted :class:`~sobolev.HRTSelector`, or the result of
+        :func:`sobolev.hrt_test`: of their law the mean and deviation are known, and a normal curve
+        stands for it. A table of the randomization test, from which draws are taken. Or
         draws of the statistic under the null.
     statistic : float, optional
         The observed statistic; needed with draws only.
@@ -43,7 +44,7 @@ def plot_null(
         Shown with the observed statistic. By default that of the result or table; the share of
         draws that reach the statistic, the observed one counted in, if there are only draws.
     feature : str, optional
-        The name of the feature.
+        The name of the feature; by default that of the result.
     n_draws : int, default=10000
         Draws from a table.
     random_state : int, Generator, RandomState or None, default=0
@@ -98,6 +99,7 @@ def plot_null(
     ax.set_ylim(0, 1.42 * peak)
     ax.set_yticks([])
     ax.set_xlabel("mean statistic of the held-out rows")
+    feature = getattr(null, "feature", None) if feature is None else feature
     name = "" if feature is None else f"{shown_name(feature)}: "
     ax.set_title(f"{name}p {_shown_pvalue(pvalue)}", loc="left", fontsize=11)
     clean(ax)

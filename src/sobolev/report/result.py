@@ -18,11 +18,11 @@ COLUMNS = ("feature", "kind", "importance", "statistic", "pvalue", "qvalue", "se
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of the report, with what it shows in words."""
+    """A figure of the report, or several side by side, with what they show in words."""
 
     title: str
     caption: str
-    figure: Figure
+    figure: Figure | tuple[Figure, ...]
 
 
 @dataclass(frozen=True)

@@ -137,27 +137,41 @@ def table() -> str:
 def pictures(pictures: Iterable[Picture]) -> str:
     """The figures, drawn into the page."""
     figures = [
-        f'<figure class="picture"><h3>{escape(p.title)}</h3>'
-        f'<img alt="{escape(p.title)}" src="{_image(p)}">'
+        f'<figure class="picture"><h3>{escape(p.title)}</h3>{_images(p)}'
         f"<figcaption>{escape(p.caption)}</figcaption></figure>\n"
         for p in pictures
     ]
     return f"<section>\n<h2>Pictures</h2>\n{''.join(figures)}</section>\n" if figures else ""
 
 
-def _image(picture: Picture) -> str:
-    """The figure as a data address; equal figures give equal text."""
+def _images(picture: Picture) -> str:
+    """The figure, or several in a grid."""
+    if not isinstance(picture.figure, tuple):
+        return f'<img alt="{escape(picture.title)}" {_source(picture.figure)}>'
+    images = "".join(
+        f'<img alt="{escape(picture.title)}, {k} of {len(picture.figure)}" {_source(figure)}>'
+        for k, figure in enumerate(picture.figure, start=1)
+    )
+    return f'<div class="panels">{images}</div>'
+
+
+def _source(figure: Any) -> str:
+    """Width in pixels and data address of a figure; equal figures give equal text."""
     from matplotlib import rc_context
 
     kind, buffer = "svg+xml", io.BytesIO()
     with rc_context({"svg.hashsalt": "sobolev", "svg.fonttype": "path"}):
-        picture.figure.savefig(
+        figure.savefig(
             buffer, format="svg", facecolor="white", metadata={"Date": None, "Creator": None}
         )
     if buffer.tell() > MAX_SVG:
         kind, buffer = "png", io.BytesIO()
-        picture.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
-    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+        figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
+    width = round(96 * figure.get_size_inches()[0])
+    return (
+        f'width="{width}" src="data:image/{kind};base64,'
+        f'{base64.b64encode(buffer.getvalue()).decode()}"'
+    )
 
 
 def data_summary(result: SelectionResult) -> str:

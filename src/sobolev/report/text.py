@@ -154,10 +154,10 @@ def _knockoffs(result: SelectionResult) -> list[str]:
         f"{_critic(settings)} for features and knockoffs together.",
         f"Knockoffs: {_SAMPLERS.get(sampler, sampler)}.",
     ]
-    plus = int(settings.get("offset", 1)) == 1
-    kind = "offset 1 (knockoff+)" if plus else "offset 0, which does not strictly control the rate"
+    offset = int(settings.get("offset", 1))
     level = percent(result.fdr or 0)
     if draws == 1:
+        kind = "offset 1 (knockoff+)" if offset else "offset 0, which controls a modified rate only"
         text.append(
             f"Features were selected at a false discovery rate of {level} with {kind}, from one "
             "draw of the knockoffs."
@@ -166,8 +166,8 @@ def _knockoffs(result: SelectionResult) -> list[str]:
         half = percent((result.fdr or 0) / 2)
         text.append(
             f"To depend less on the random draw, e-values of {draws} draws of the knockoffs, from "
-            f"thresholds at level {half} with {kind}, were averaged and selected from by e-BH at a "
-            f"false discovery rate of {level} (Ren and Barber 2024)."
+            f"thresholds at level {half} with offset {offset}, were averaged and selected from by "
+            f"e-BH at a false discovery rate of {level} (Ren and Barber 2024)."
         )
     return text
 
@@ -196,8 +196,10 @@ def guarantee(result: SelectionResult) -> str:
     )
     if result.method == "knockoffs" and _draws(result.settings) > 1:
         text += " Away from it, the threshold of each draw stays that of the run."
-    if result.method == "knockoffs" and int(result.settings.get("offset", 1)) == 0:
-        text += " With offset 0 the promise holds only approximately, at the level of the run too."
+    elif result.method == "knockoffs" and int(result.settings.get("offset", 1)) == 0:
+        text += (
+            " With offset 0 and one draw it holds only approximately, at the level of the run too."
+        )
     return text
 
 

@@ -1,5 +1,0 @@
-"""``python -m sobolev.cli``."""
-
-from sobolev.cli.app import main
-
-main()

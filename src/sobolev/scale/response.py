@@ -1,0 +1,206 @@
+"""The law of the response from sums over chunks: what its encoding needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sobolev._typing import AnyArray, Array
+from sobolev.targets import (
+    MAX_INTEGER_CLASSES,
+    TargetColumn,
+    TargetEncoder,
+    _as_columns,
+    _finite,
+    _labels,
+    _whitener,
+)
+
+# More labels than this are not classes.
+MOST_LABELS = 1000
+# A column of y as a number, beside its labels.
+NUMBER = None
+Key = tuple[int, Any]
+
+
+@dataclass(frozen=True)
+class ResponseMoments:
+    """Means and sums of products of the columns of y, as numbers and as indicators of labels.
+
+    Attributes
+    ----------
+    n_rows : int
+    weight : float
+    kinds : tuple of str
+        For each column the kinds of its values: "n" for integers, "f" for floats, "t" for labels.
+    keys : list of (column, label)
+        What the means are of; the label None stands for the number itself.
+    mean, products : array of shape (q,), (q, q)
+        Means, and sums of products of deviations.
+    low, high : mapping
+        The range of numeric columns.
+    """
+
+    n_rows: int
+    weight: float
+    kinds: tuple[str, ...]
+    keys: tuple[Key, ...]
+    mean: Array
+    products: Array
+    low: dict[int, float]
+    high: dict[int, float]
+
+    @classmethod
+    def of(cls, y: Any, weight: Array | None, target_type: str) -> ResponseMoments:
+        """Of the rows of a chunk."""
+        table = _as_columns(y)
+        names = _names(len(table))
+        kinds, keys, values = [], [], []
+        low, high = {}, {}
+        for i, (column, name) in enumerate(zip(table, names, strict=True)):
+            kind = _kind(column, target_type)
+            kinds.append(kind)
+            if kind != "t":
+                numbers = _finite(column, name)
+                keys.append((i, NUMBER))
+                values.append(numbers[:, None])
+                low[i], high[i] = float(numbers.min()), float(numbers.max())
+            if kind != "f":
+                labels = _labels(column)
+                found, code = np.unique(labels, return_inverse=True)
+                if kind == "n" and found.size > MAX_INTEGER_CLASSES:
+                    kinds[-1] = "f"
+                    continue
+                _check_count(found.size, name)
+                keys += [(i, label) for label in found.tolist()]
+                values.append(np.eye(found.size)[code.ravel()])
+        raw = np.hstack(values)
+        total = float(raw.shape[0] if weight is None else weight.sum())
+        mean = raw.mean(axis=0) if weight is None else weight @ raw / total
+        deviation = raw - mean
+        weighted = deviation if weight is None else weight[:, None] * deviation
+        return cls(
+            raw.shape[0], total, tuple(kinds), tuple(keys), mean, deviation.T @ weighted, low, high
+        )
+
+    def merge(self, other: ResponseMoments) -> ResponseMoments:
+        """Of both sets of rows; a label that one of them lacks is zero there."""
+        if len(self.kinds) != len(other.kinds):
+            raise ValueError(
+                f"y has {len(self.kinds)} columns in some chunks and {len(other.kinds)} in others."
+            )
+        kinds = tuple(map(_joint, _names(len(self.kinds)), self.kinds, other.kinds))
+        keys = tuple(
+            key
+            for key in dict.fromkeys((*self.keys, *other.keys))
+            if kinds[key[0]] != "f" or key[1] is NUMBER
+        )
+        kinds, keys = _drop_many(kinds, keys)
+        mean, products = self._at(keys)
+        more_mean, more_products = other._at(keys)
+        weight = self.weight + other.weight
+        step, share = more_mean - mean, other.weight / weight
+        return ResponseMoments(
+            self.n_rows + other.n_rows,
+            weight,
+            kinds,
+            keys,
+            mean + share * step,
+            products + more_products + self.weight * share * np.outer(step, step),
+            {i: min(low, other.low[i]) for i, low in self.low.items()},
+            {i: max(high, other.high[i]) for i, high in self.high.items()},
+        )
+
+    def _at(self, keys: tuple[Key, ...]) -> tuple[Array, Array]:
+        place = {key: position for position, key in enumerate(self.keys)}
+        present = [i for i, key in enumerate(keys) if key in place]
+        where = [place[keys[i]] for i in present]
+        mean, products = np.zeros(len(keys)), np.zeros((len(keys), len(keys)))
+        mean[present] = self.mean[where]
+        products[np.ix_(present, present)] = self.products[np.ix_(where, where)]
+        return mean, products
+
+    def encoder(self, encoder: TargetEncoder) -> TargetEncoder:
+        """Fit an encoder of the standard basis, as if to all rows at once."""
+        encoder._check_parameters()
+        names = _names(len(self.kinds))
+        encoder.n_outputs_ = len(names)
+        encoder.columns_, used, scales = [], [], []
+        for i, name in enumerate(names):
+            labels = [k for k, key in enumerate(self.keys) if key[0] == i and key[1] is not NUMBER]
+            few = len(labels) <= self.n_rows / 2
+            if encoder.target_type != "regression" and labels and (self.kinds[i] == "t" or few):
+                encoder.columns_.append(self._classes(name, labels))
+                order = np.argsort(np.array([self.keys[k][1] for k in labels]))
+                used += [labels[j] for j in order]
+                scales += [1.0] * len(labels)
+                continue
+            position = self.keys.index((i, NUMBER))
+            if self.low[i] == self.high[i]:
+                raise ValueError(
+                    f"{name} is constant ({self.low[i]:g}); a response must vary to depend on X."
+                )
+            scale = float(np.sqrt(self.products[position, position] / self.weight))
+            center = float(self.mean[position])
+            encoder.columns_.append(TargetColumn(name, center=center, scale=scale))
+            used.append(position)
+            scales.append(scale)
+        classes = encoder.columns_[0].classes
+        encoder.classes_ = classes if encoder.n_outputs_ == 1 else None
+        numeric = np.array([self.keys[k][1] is NUMBER for k in used])
+        encoder.mean_ = np.where(numeric, 0.0, self.mean[used])
+        covariance = self.products[np.ix_(used, used)] / self.weight
+        encoder.whitener_ = _whitener(covariance / np.outer(scales, scales))
+        return encoder
+
+    def _classes(self, name: str, labels: list[int]) -> TargetColumn:
+        classes = np.unique(np.array([self.keys[k][1] for k in labels]))
+        if classes.size < 2:
+            raise ValueError(
+                f"{name} has one class only ({classes[0].item()!r}); two or more are needed."
+            )
+        return TargetColumn(name, classes=classes)
+
+
+def _names(count: int) -> list[str]:
+    return ["y"] if count == 1 else [f"y[{i}]" for i in range(count)]
+
+
+def _kind(column: AnyArray, target_type: str) -> str:
+    if target_type == "classification" or (target_type == "auto" and column.dtype.kind in "OUSb"):
+        return "t"
+    return "n" if target_type == "auto" and column.dtype.kind in "iu" else "f"
+
+
+def _joint(name: str, first: str, second: str) -> str:
+    if "t" in (first, second) and first != second:
+        raise ValueError(
+            f"{name} holds labels in some chunks and numbers in others; set target_type, or read "
+            "the column with one type."
+        )
+    return max(first, second, key="tnf".index)
+
+
+def _drop_many(
+    kinds: tuple[str, ...], keys: tuple[Key, ...]
+) -> tuple[tuple[str, ...], tuple[Key, ...]]:
+    """Integers of many values are numbers."""
+    found = list(kinds)
+    for i, (kind, name) in enumerate(zip(kinds, _names(len(kinds)), strict=True)):
+        count = sum(key[0] == i and key[1] is not NUMBER for key in keys)
+        if kind == "n" and count > MAX_INTEGER_CLASSES:
+            found[i] = "f"
+            keys = tuple(key for key in keys if key[0] != i or key[1] is NUMBER)
+        elif kind == "t":
+            _check_count(count, name)
+    return tuple(found), keys
+
+
+def _check_count(count: int, name: str) -> None:
+    if count > MOST_LABELS:
+        raise ValueError(
+            f"{name} has more than {MOST_LABELS:,} labels; if they are numbers, use "
+            'target_type="regression".'
+        )

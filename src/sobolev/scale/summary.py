@@ -1,0 +1,163 @@
+"""The first pass: means and scales of the columns, the law of the response, a sample of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sobolev._standardize import Standardizer
+from sobolev._typing import Array
+from sobolev.scale.chunks import Chunk
+from sobolev.scale.response import ResponseMoments
+from sobolev.selection import _reject_non_finite
+
+# Rows whose deviations are formed at once: they stay in cache.
+BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class ColumnMoments:
+    """Weight, mean, sum of squared deviations and range of each column."""
+
+    weight: float
+    mean: Array
+    squares: Array
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, X: Array, weight: Array | None) -> ColumnMoments:
+        """Of the rows of a chunk."""
+        found: ColumnMoments | None = None
+        for start in range(0, X.shape[0], BLOCK_ROWS):
+            block = X[start : start + BLOCK_ROWS]
+            w = None if weight is None else weight[start : start + BLOCK_ROWS]
+            mean = block.mean(axis=0) if w is None else w @ block / w.sum()
+            deviation = block - mean
+            deviation *= deviation
+            squares = deviation.sum(axis=0) if w is None else w @ deviation
+            mass = float(block.shape[0] if w is None else w.sum())
+            part = cls(mass, mean, squares, block.min(axis=0), block.max(axis=0))
+            found = part if found is None else found.merge(part)
+        assert found is not None
+        return found
+
+    def merge(self, other: ColumnMoments) -> ColumnMoments:
+        """Of both sets of rows."""
+        weight = self.weight + other.weight
+        step = other.mean - self.mean
+        share = other.weight / weight
+        return ColumnMoments(
+            weight,
+            self.mean + share * step,
+            self.squares + other.squares + self.weight * share * step**2,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
+
+    def standardizer(self) -> Standardizer:
+        """The same as from all rows at once."""
+        scale = np.sqrt(self.squares / self.weight)
+        noise = 8 * np.finfo(float).eps * np.maximum(np.abs(self.low), np.abs(self.high))
+        varying = (self.high > self.low) & (scale > noise)
+        return Standardizer(self.mean, np.where(varying, scale, 1.0), varying)
+
+
+Rows = dict[int, list[Chunk]]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a fit must know before it can form moments.
+
+    Attributes
+    ----------
+    counts : mapping
+        Rows of positive weight in each chunk.
+    names : tuple or None
+        Names of the columns.
+    columns : ColumnMoments
+    response : ResponseMoments
+    rows : mapping
+        For each step the rows 0, step, 2 step and so on, in pieces.
+    """
+
+    counts: Mapping[int, int]
+    names: tuple[str, ...] | None
+    columns: ColumnMoments
+    response: ResponseMoments
+    rows: Rows
+
+    @property
+    def n_rows(self) -> int:
+        """All rows of positive weight."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True)
+class Gather:
+    """A pass that takes every step-th row, for some steps."""
+
+    steps: tuple[int, ...]
+
+    def look(self, chunk: Chunk, start: int) -> Rows:
+        """The rows of a chunk whose position is a multiple of a step."""
+        found: Rows = {}
+        for step in self.steps:
+            index = np.arange(-start % step, chunk.X.shape[0], step)
+            found[step] = [chunk.rows(index)] if index.size else []
+        return found
+
+    def merge(self, first: Rows, second: Rows) -> Rows:
+        """One behind the other."""
+        return {step: first[step] + second[step] for step in self.steps}
+
+
+@dataclass(frozen=True)
+class Summarise:
+    """The first pass; takes rows besides when their steps are known already."""
+
+    target_type: str
+    steps: tuple[int, ...] = ()
+
+    def look(self, chunk: Chunk, start: int) -> Summary:
+        """Check a chunk for NaN and sum it up."""
+        try:
+            named = _Named(chunk.names) if chunk.names is not None else None
+            _reject_non_finite(chunk.X, named)
+            response = ResponseMoments.of(chunk.y, chunk.weight, self.target_type)
+        except ValueError as error:
+            raise ValueError(f"{chunk.where}: {error}") from error
+        return Summary(
+            {chunk.number: chunk.X.shape[0]},
+            chunk.names,
+            ColumnMoments.of(chunk.X, chunk.weight),
+            response,
+            Gather(self.steps).look(chunk, start),
+        )
+
+    def merge(self, first: Summary, second: Summary) -> Summary:
+        """Of both stretches of rows."""
+        return Summary(
+            {**first.counts, **second.counts},
+            first.names,
+            first.columns.merge(second.columns),
+            first.response.merge(second.response),
+            Gather(self.steps).merge(first.rows, second.rows),
+        )
+
+
+@dataclass(frozen=True)
+class _Named:
+    columns: Iterable[str]
+
+
+def set_columns(estimator: Any, names: tuple[Any, ...] | None, d: int) -> None:
+    """Store what scikit-learn stores of X: the number of columns, and their names if text."""
+    estimator.n_features_in_ = d
+    estimator.__dict__.pop("feature_names_in_", None)
+    if names is not None and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)

@@ -1,0 +1,253 @@
+"""Tables on disk in chunks: Parquet, Feather, CSV and other text, PyArrow datasets."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sobolev._typing import Array
+from sobolev.frames.formats import KNOWN, PARQUET, TEXT, check_file, open_table, suffixes
+from sobolev.frames.names import _hint
+from sobolev.frames.text import MARKS, SAMPLE, refuse_duplicates, sniff
+from sobolev.scale.chunks import Chunk, LocalSource, default_rows, make_chunk, other_columns
+from sobolev.selection import _not_numbers
+
+# What pandas calls row labels without a name in a file; they are no feature.
+ROW_NUMBERS = re.compile(r"__index_level_\d+__")
+
+
+class NamedSource(LocalSource):
+    """A table whose responses and weights are columns, given by name.
+
+    Parameters
+    ----------
+    target : str or sequence of str
+    weight : str or None
+    chunk_rows : int or None
+    """
+
+    def __init__(self, target: Any, weight: Any, chunk_rows: int | None) -> None:
+        self.single = isinstance(target, str)
+        self.targets = [target] if self.single else list(() if target is None else target)
+        if not self.targets or not all(isinstance(name, str) for name in self.targets):
+            raise ValueError(
+                "y must name the column of the response (or a list of names) when X is a table "
+                f"on disk; got {target!r}."
+            )
+        if weight is not None and not isinstance(weight, str):
+            raise ValueError(
+                "sample_weight must name a column when X is a table on disk; "
+                f"got {type(weight).__name__}."
+            )
+        self.weight, self.chunk_rows = weight, chunk_rows
+
+    @abstractmethod
+    def pieces(self) -> Iterator[tuple[Any, str]]:
+        """Record batches or DataFrames, and what messages call them."""
+
+    def split(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The features; an error if a response or the weight is not among the columns."""
+        asked = [("y", name) for name in self.targets]
+        asked += [("sample_weight", self.weight)] if self.weight is not None else []
+        for argument, name in asked:
+            if name not in names:
+                hint = _hint(name, names)
+                raise ValueError(f"{argument}: there is no column {name!r}; {hint}")
+        left_out = {*self.targets, self.weight}
+        return tuple(n for n in names if n not in left_out and not ROW_NUMBERS.fullmatch(n))
+
+    def rows_of(self, names: Sequence[str]) -> int:
+        """Rows of a chunk."""
+        return default_rows(len(names)) if self.chunk_rows is None else self.chunk_rows
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The pieces, split into features, responses and weights."""
+        features: tuple[str, ...] | None = None
+        for number, (piece, file) in enumerate(self.pieces()):
+            detail = f" (of {file})"
+            where = f"chunk {number}{detail}"
+            columns = _column_names(piece)
+            found = self._split_piece(columns, where)
+            features = found if features is None else features
+            if set(found) != set(features):
+                raise ValueError(f"{where}: {other_columns(found, features)}")
+            if not _length(piece):
+                continue
+            y = {name: _column(piece, name) for name in self.targets}
+            response = y[self.targets[0]] if self.single else pd.DataFrame(y)
+            weight = None if self.weight is None else _column(piece, self.weight)
+            X = _matrix(piece, features, where)
+            chunk = make_chunk(X, response, weight, number=number, detail=detail)
+            yield replace(chunk, names=features)
+
+    def _split_piece(self, columns: Sequence[str], where: str) -> tuple[str, ...]:
+        try:
+            return self.split(columns)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+
+
+class TableSource(NamedSource):
+    """A file, a folder of files or a pattern such as ``data/*.parquet``.
+
+    Parameters
+    ----------
+    path : str or path
+    target, weight, chunk_rows
+        As for :class:`NamedSource`.
+    """
+
+    def __init__(self, path: Any, target: Any, weight: Any, chunk_rows: int | None) -> None:
+        super().__init__(target, weight, chunk_rows)
+        self.files = find_files(path)
+        if weight is None and all(suffixes(file)[0] in PARQUET for file in self.files):
+            parquet = _pyarrow("parquet")
+            self.n_rows = sum(parquet.read_metadata(file).num_rows for file in self.files)
+
+    def pieces(self) -> Iterator[tuple[Any, str]]:
+        """Of one file after the other."""
+        for file in self.files:
+            kind, packed = suffixes(file)
+            if kind in TEXT:
+                batches: Iterator[Any] = self._text(file, kind, packed)
+            elif kind in PARQUET:
+                batches = self._parquet(file)
+            else:
+                batches = self._feather(file)
+            yield from ((batch, repr(file.name)) for batch in batches)
+
+    def _parquet(self, file: Path) -> Iterator[Any]:
+        with _pyarrow("parquet").ParquetFile(file) as reader:
+            names = list(reader.schema_arrow.names)
+            refuse_duplicates(file, names)
+            yield from reader.iter_batches(batch_size=self.rows_of(names))
+
+    def _feather(self, file: Path) -> Iterator[Any]:
+        dataset = _pyarrow("dataset").dataset(file, format="feather")
+        yield from dataset.to_batches(batch_size=self.rows_of(dataset.schema.names))
+
+    def _text(self, file: Path, kind: str, packed: str) -> Iterator[Any]:
+        with open_table(file, packed) as stream:
+            sample = stream.read(SAMPLE)
+        encoding = MARKS.get(sample[:2], "utf-8-sig")
+        text = sample.decode(encoding, errors="replace")
+        sep = TEXT[kind] or sniff(text, spaces=kind in (".txt", ".dat"))
+        with open_table(file, packed) as stream:
+            header = text.splitlines()[0] if text else ""
+            frames = pd.read_csv(
+                io.TextIOWrapper(stream, encoding=encoding, newline=""),
+                sep=sep,
+                chunksize=self.rows_of(header.split(sep)),
+                index_col=False,
+                skipinitialspace=True,
+            )
+            for frame in frames:
+                frame.columns = [str(name).strip() for name in frame.columns]
+                yield frame
+
+
+class DatasetSource(NamedSource):
+    """A PyArrow dataset: many files, partitions, remote stores, filters.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+    target, weight, chunk_rows
+        As for :class:`NamedSource`.
+    """
+
+    def __init__(self, dataset: Any, target: Any, weight: Any, chunk_rows: int | None) -> None:
+        super().__init__(target, weight, chunk_rows)
+        self.dataset = dataset
+        if weight is None:
+            self.n_rows = int(
+                dataset.count_rows() if hasattr(dataset, "count_rows") else dataset.num_rows
+            )
+
+    def pieces(self) -> Iterator[tuple[Any, str]]:
+        """Record batches, few of them read ahead."""
+        rows = self.rows_of(self.dataset.schema.names)
+        if hasattr(self.dataset, "scanner"):
+            scanner = self.dataset.scanner(
+                batch_size=rows, batch_readahead=1, fragment_readahead=1, use_threads=False
+            )
+            batches = scanner.to_batches()
+        else:  # a table in memory
+            batches = self.dataset.to_batches(max_chunksize=rows)
+        yield from ((batch, "the dataset") for batch in batches)
+
+
+def find_files(path: Any) -> list[Path]:
+    """The files that a path or a pattern stands for, sorted by name."""
+    text = os.fspath(path)
+    if glob.has_magic(text) and not Path(text).exists():
+        files = sorted(Path(found) for found in glob.glob(text, recursive=True))
+        if not files:
+            raise ValueError(f"no file matches {text!r}; check the folder and the pattern.")
+    elif Path(text).is_dir():
+        files = sorted(f for f in Path(text).rglob("*") if f.suffix.lower() in KNOWN)
+        if not files:
+            raise ValueError(f"the folder {text!r} holds no table ({', '.join(KNOWN)}).")
+    else:
+        files = [Path(text)]
+    for file in files:
+        check_file(file)
+        suffixes(file)
+    return files
+
+
+def _pyarrow(module: str) -> Any:
+    try:
+        from importlib import import_module
+
+        return import_module(f"pyarrow.{module}")
+    except ImportError as error:
+        raise ImportError(
+            "reading Parquet or Feather files needs pyarrow: pip install 'sobolev[scale]'"
+        ) from error
+
+
+def _column_names(piece: Any) -> list[str]:
+    return list(piece.columns) if isinstance(piece, pd.DataFrame) else list(piece.schema.names)
+
+
+def _length(piece: Any) -> int:
+    return len(piece) if isinstance(piece, pd.DataFrame) else piece.num_rows
+
+
+def _column(piece: Any, name: str) -> Any:
+    if isinstance(piece, pd.DataFrame):
+        return piece[name].to_numpy()
+    column = piece.column(name)
+    if str(column.type).startswith("dictionary"):
+        column = column.dictionary_decode()
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _matrix(piece: Any, names: Sequence[str], where: str) -> Array:
+    """Columns as floats, one beside the other in memory: they come from disk that way."""
+    out = np.empty((len(names), _length(piece)))
+    text = []
+    for row, name in zip(out, names, strict=True):
+        column = _column(piece, name)
+        if column.dtype.kind in "fiub":
+            row[:] = column
+        elif column.dtype.kind == "O" and all(v is None for v in column):
+            row[:] = np.nan
+        elif column.dtype.kind == "O" and all(v is None or isinstance(v, bool) for v in column):
+            row[:] = [np.nan if v is None else v for v in column]
+        else:
+            text.append(name)
+    if text:
+        raise ValueError(f"{where}: {_not_numbers(text)}")
+    return out.T
