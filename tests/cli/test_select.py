@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -250,29 +252,17 @@ def test_an_interrupted_run_keeps_the_ranking(run, table, here, monkeypatch):
     assert "30 of 100 rows" in result["warnings"][0]
 
 
-def test_what_draws_is_loaded_beside_the_later_fits_and_only_for_a_report(run, table, monkeypatch):
-    import sobolev.cli.running
-    from sobolev.cli.selecting import Teller
-
-    order = []
-    load, tell = sobolev.cli.running.load_drawing, Teller.__call__
-
-    def loading():
-        order.append("drawing")
-        load()
-
-    def telling(self, model, n_rows):
-        order.append("fit")
-        tell(self, model, n_rows)
-
-    monkeypatch.setattr(sobolev.cli.running, "load_drawing", loading)
-    monkeypatch.setattr(Teller, "__call__", telling)
-    assert run("select", table, "-t", "y").code == 0
-    assert order[:2] == ["fit", "drawing"]
-    assert order.count("fit") == 5
-    order.clear()
-    assert run("select", table, "-t", "y", "--no-report").code == 0
-    assert order == 5 * ["fit"]
+def test_the_report_waits_for_no_plot_library(table, here):
+    code = (
+        "import sys\nfrom sobolev.cli import main\n"
+        f"sys.argv = ['sobolev', 'select', {str(table)!r}, '-t', 'y', '-q']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        "assert 'matplotlib' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    page = (here / "data-sobolev" / "report.html").read_text(encoding="utf-8")
+    assert page.count('<svg class="drawing"') >= 2
 
 
 def test_interrupted_before_there_is_anything_to_keep(run, table, here, monkeypatch):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
-from typing import Any
-
 from sobolev.cli.selecting import Found
 from sobolev.frames import Prepared
 from sobolev.report import Picture, SelectionResult
+from sobolev.report.drawings import draw_effect, draw_interactions, effect_limits
 
 MAX_EFFECTS, MAX_TOGETHER = 4, 6
 # Fewer points than in a picture of its own: the shape shows, and the report does not wait.
@@ -29,17 +27,6 @@ TOGETHER = (
 )
 
 
-def load_drawing() -> None:
-    """Draw a picture that nobody sees, beside the fit: modules and fonts are at hand at the end."""
-    from matplotlib.figure import Figure
-
-    import sobolev.plotting  # noqa: F401
-
-    figure = Figure(layout="compressed")
-    figure.colorbar(figure.subplots().imshow([[0.0, 1.0]]))
-    figure.savefig(io.BytesIO(), format="svg")
-
-
 def draw(found: Found, data: Prepared, result: SelectionResult) -> tuple[Picture, ...]:
     """Pictures of the selected numeric features, if the critic knows the columns of the data.
 
@@ -57,52 +44,19 @@ def draw(found: Found, data: Prepared, result: SelectionResult) -> tuple[Picture
     labels = data.y.dtypes.eq(object).any() if hasattr(data.y, "dtypes") else False
     if found.model is None or not single or labels:  # several responses, some of them labels
         return ()
-    effects = _effects(found.model, data, single[:MAX_EFFECTS])
-    classes = effects[0].axes[0].get_ylabel().startswith("witness of the class")
-    pictures = [Picture("Effects", CLASSES if classes else SEVERAL, effects)]
+    from sobolev.plotting.interactions import interaction_map
+    from sobolev.plotting.partial import partial_effect
+
+    effects = [
+        partial_effect(found.model, data.X, data.y, column, max_rows=MAX_ROWS, n_grid=N_GRID)
+        for column in single[:MAX_EFFECTS]
+    ]
+    limits = effect_limits(effects)
+    words = CLASSES if effects[0].is_classes else SEVERAL
+    pictures = [Picture("Effects", words, tuple(draw_effect(e, limits) for e in effects))]
     together = single[:MAX_TOGETHER]
     if len(together) > 1:
-        pictures.append(
-            Picture("Interactions", TOGETHER, _interactions(found.model, data, together))
-        )
+        found_map = interaction_map(found.model, data.X, data.y, together, max_rows=MAX_ROWS)
+        names = [str(data.X.columns[column]) for column in together]
+        pictures.append(Picture("Interactions", TOGETHER, draw_interactions(names, *found_map)))
     return tuple(pictures)
-
-
-def _effects(model: Any, data: Prepared, columns: list[int]) -> tuple[Any, ...]:
-    """A figure for each column, so that a narrow page can stack them; one scale for all."""
-    from matplotlib.figure import Figure
-
-    from sobolev.plotting import plot_effect
-
-    figures = [Figure(figsize=(4.6, 3.3)) for _ in columns]
-    panels = [figure.subplots() for figure in figures]
-    for axes, column in zip(panels, columns, strict=True):
-        plot_effect(model, data.X, data.y, column, max_rows=MAX_ROWS, n_grid=N_GRID, ax=axes)
-        axes.set_title("", loc="left")  # the caption says it once for all
-    low, high = zip(*(axes.get_ylim() for axes in panels), strict=True)
-    for figure, axes in zip(figures, panels, strict=True):
-        axes.set_ylim(min(low), max(high))
-        if axes.get_legend() is None:  # quicker than a layout, and the same for all
-            figure.subplots_adjust(left=0.2, right=0.97, bottom=0.19, top=0.96)
-        else:
-            figure.set_layout_engine("constrained")
-            _settle(figure)
-    return tuple(figures)
-
-
-def _interactions(model: Any, data: Prepared, columns: list[int]) -> Any:
-    from matplotlib.figure import Figure
-
-    from sobolev.plotting import plot_interactions
-
-    size = 1.7 + 0.5 * len(columns)
-    figure = Figure(figsize=(size + 1.4, size), layout="compressed")
-    plot_interactions(model, data.X, data.y, columns, max_rows=MAX_ROWS, ax=figure.subplots())
-    _settle(figure)
-    return figure
-
-
-def _settle(figure: Any) -> None:
-    """Put everything in its place, so that saving does not look for places again."""
-    figure.get_layout_engine().execute(figure)
-    figure.set_layout_engine("none")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import threading
 import time
 import warnings
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ import typer
 
 from sobolev.cli.ending import INTERRUPTED
 from sobolev.cli.output import check_folder, save
-from sobolev.cli.pictures import draw, load_drawing
+from sobolev.cli.pictures import draw
 from sobolev.cli.screen import Reporter, print_table
 from sobolev.cli.selecting import Found, Plan, Teller, find
 from sobolev.cli.versions import versions
@@ -67,9 +66,7 @@ def run(request: Request) -> None:
         data = load(request, reporter)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            drawing = threading.Thread(target=load_drawing, daemon=True)
-            start = drawing.start if request.out is not None else None
-            plan = replace(plan, tell=Teller(plan, data, reporter.step, start))
+            plan = replace(plan, tell=Teller(plan, data, reporter.step))
             reporter.stage("fitting", total=plan.n_fits(len(data.X)))
             try:
                 found = find(plan, data)
@@ -85,8 +82,6 @@ def run(request: Request) -> None:
         result = make_result(request, plan, data, found, said, time.perf_counter() - begin)
         if request.out is not None:
             if not found.partial:
-                if drawing.ident is not None:
-                    drawing.join()
                 result = replace(result, pictures=draw(found, data, result))
             written = save(result, request.out)
             reporter.say(f"Report: {written['report.html']} (and selection.csv, result.json)")

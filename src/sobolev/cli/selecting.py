@@ -66,8 +66,6 @@ class Teller:
     data : Prepared
     step : callable
         Takes a text and how many fits are done.
-    then : callable, optional
-        Called after the first fit: later ones leave time for other work beside them.
     """
 
     def __init__(
@@ -75,9 +73,8 @@ class Teller:
         plan: Plan,
         data: Prepared,
         step: Callable[[str, float], None],
-        then: Callable[[], None] | None = None,
     ) -> None:
-        self.plan, self.data, self.step, self.then = plan, data, step, then
+        self.plan, self.data, self.step = plan, data, step
         self.done = 0
         self.first: tuple[Array, int] | None = None
 
@@ -85,8 +82,6 @@ class Teller:
         """A fit to so many rows has ended."""
         if self.first is None and self.plan.method == "hrt":
             self.first = (feature_importances(model), n_rows)
-        if self.then is not None and self.done == 0:
-            self.then()
         total = self.plan.n_fits(len(self.data.X))
         self.done = min(self.done + 1, total)
         if total > 1:

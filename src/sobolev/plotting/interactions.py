@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MAX_NUMBERS = 12
 # The colours reach at least this share of the standard deviation of the witness.
 SCALE = 0.25
+# The distance of differences, in standard deviations.
+STEP = 0.5
 
 
 def interaction_strengths(
@@ -30,7 +32,7 @@ def interaction_strengths(
     y: Any,
     features: Sequence[Any] | None = None,
     *,
-    step: float = 0.5,
+    step: float = STEP,
     max_rows: int = 200,
     random_state: RandomState = 0,
 ) -> Array:
@@ -77,13 +79,23 @@ def interaction_strengths(
     return _strengths(rows, _sample(rows, max_rows, random_state), positions, step)
 
 
+def interaction_map(
+    estimator: Any, X: Any, y: Any, features: Sequence[Any], *, max_rows: int = 200
+) -> tuple[Array, float]:
+    """The strengths of :func:`interaction_strengths`, and that of the full colour of a map."""
+    rows, positions = _asked(estimator, X, y, features)
+    drawn = _sample(rows, max_rows, 0)
+    strengths = _strengths(rows, drawn, positions, STEP)
+    return strengths, _full_colour(strengths, drawn)
+
+
 def plot_interactions(
     estimator: Any,
     X: Any,
     y: Any,
     features: Sequence[Any] | None = None,
     *,
-    step: float = 0.5,
+    step: float = STEP,
     max_rows: int = 200,
     max_features: int = 20,
     random_state: RandomState = 0,
@@ -124,14 +136,13 @@ def plot_interactions(
         positions = [positions[i] for i in sorted(kept.tolist())]
     drawn = _sample(rows, max_rows, random_state)
     strengths = _strengths(rows, drawn, positions, step)
+    top = _full_colour(strengths, drawn)
     names = [shown_name(rows.names[j], 20) for j in positions]
     k = len(positions)
     longest = 0.07 * max(map(len, names))
     height = max(3.6, 1.6 + 0.7 * longest + 0.36 * k)
     ax = make_axes(ax, height=height, width=height + 1.2 + 0.3 * longest)
     masked = np.ma.masked_array(strengths, mask=np.eye(k, dtype=bool))
-    # A map of noise stays pale.
-    top = max(float(strengths.max()), SCALE * float(drawn.witness([{}]).std())) or 1.0
     image = ax.imshow(masked, cmap=_colors(), vmin=0, vmax=top)
     if k <= MAX_NUMBERS:
         _numbers(ax, strengths, top)
@@ -196,6 +207,11 @@ def _strengths(rows: Rows, drawn: Rows, positions: list[int], step: float) -> Ar
         area = np.prod([(ends[i][1] - ends[i][0]) / scale[positions[i]] for i in (a, b)], axis=0)
         found[a, b] = found[b, a] = np.mean(np.abs(mixed) / area)
     return found
+
+
+def _full_colour(strengths: Array, drawn: Rows) -> float:
+    """The strength at the end of the colours: a map of noise stays pale."""
+    return max(float(strengths.max()), SCALE * float(drawn.witness([{}]).std())) or 1.0
 
 
 def _ends(column: Array, drawn: Array, step: float) -> tuple[Array, Array]:

@@ -11,6 +11,8 @@ import pandas as pd
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from sobolev.report.drawings import Drawing
+
 # The version of the layout of result.json; raised when a field changes its meaning or goes.
 SCHEMA = 1
 COLUMNS = ("feature", "kind", "importance", "statistic", "pvalue", "qvalue", "selected")
@@ -22,7 +24,7 @@ class Picture:
 
     title: str
     caption: str
-    figure: Figure | tuple[Figure, ...]
+    figure: Figure | Drawing | tuple[Figure | Drawing, ...]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from sobolev.report import text
+from sobolev.report.drawings import Drawing
 from sobolev.report.result import Picture, SelectionResult
 
 # Pictures are vector graphics up to this many bytes, beyond them pixels.
@@ -147,12 +148,19 @@ def pictures(pictures: Iterable[Picture]) -> str:
 def _images(picture: Picture) -> str:
     """The figure, or several in a grid."""
     if not isinstance(picture.figure, tuple):
-        return f'<img alt="{escape(picture.title)}" {_source(picture.figure)}>'
-    images = "".join(
-        f'<img alt="{escape(picture.title)}, {k} of {len(picture.figure)}" {_source(figure)}>'
+        return _image(picture.figure, picture.title)
+    n = len(picture.figure)
+    images = [
+        _image(figure, f"{picture.title}, {k} of {n}")
         for k, figure in enumerate(picture.figure, start=1)
-    )
-    return f'<div class="panels">{images}</div>'
+    ]
+    return f'<div class="panels">{"".join(images)}</div>'
+
+
+def _image(figure: Any, words: str) -> str:
+    if isinstance(figure, Drawing):
+        return figure.element(words)
+    return f'<img alt="{escape(words)}" {_source(figure)}>'
 
 
 def _source(figure: Any) -> str:
