@@ -235,12 +235,12 @@ def test_neural_critic(run, table):
 
 
 def test_an_interrupted_run_keeps_the_ranking(run, table, here, monkeypatch):
-    from sobolev.inference.hrt import _Trial
+    from sobolev.inference.trial import Trial
 
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_Trial, "test", stop)
+    monkeypatch.setattr(Trial, "test", stop)
     done = run("select", table, "-t", "y")
     assert done.code == 130
     assert "interrupted before the tests were done; the ranking so far is in" in done.err

@@ -155,7 +155,7 @@ def test_pvalues_are_a_weighted_stouffer_combination_of_blocks(scripted):
 
 def test_scripted_blocks_of_unequal_size(monkeypatch):
     """Rows given as holdout: blocks of 10, 11, 11, 10, 11; scripted p-values for each block."""
-    from sobolev.inference import hrt as module
+    from sobolev.inference import trial as module
 
     X, y = draw(83, 3)
     blocks = []
@@ -166,7 +166,7 @@ def test_scripted_blocks_of_unequal_size(monkeypatch):
         p = [0.5, 0.02, 0.3, 1e-5, 0.9] if k else [1e-200] * 5
         return float(np.log(p[len(blocks) - 1])), float(len(blocks)), 0.0, 1.0
 
-    monkeypatch.setattr(module._Trial, "_test_one", fixed)
+    monkeypatch.setattr(module.Trial, "_test_one", fixed)
     hrt = HRTSelector(LinearRegression(), random_state=0, n_jobs=1)
     hrt.fit(X[:30], y[:30], holdout=(X[30:], y[30:]))
     sizes = np.array([rows.size for rows in blocks])
@@ -260,9 +260,9 @@ class SlowFits(WhoFits):
 
 
 def test_no_fit_goes_on_after_an_interrupted_test(monkeypatch):
-    from sobolev.inference import hrt as module
+    from sobolev.inference import trial as module
 
-    calls, test = [], module._Trial.test
+    calls, test = [], module.Trial.test
 
     def stop_at_the_second(*arguments):
         calls.append(arguments)
@@ -270,7 +270,7 @@ def test_no_fit_goes_on_after_an_interrupted_test(monkeypatch):
             raise KeyboardInterrupt
         return test(*arguments)
 
-    monkeypatch.setattr(module._Trial, "test", stop_at_the_second)
+    monkeypatch.setattr(module.Trial, "test", stop_at_the_second)
     X, y = draw(100, 4)
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):

@@ -12,7 +12,8 @@ import pandas as pd
 from sobolev._typing import Array, Mask
 from sobolev.frames import Prepared
 from sobolev.frames.encoding import refuse_mixed_groups
-from sobolev.inference.hrt import HOLDOUT, N_BLOCKS, N_LANDMARKS, HRTSelector, feature_importances
+from sobolev.inference.hrt import HRTSelector
+from sobolev.inference.trial import HOLDOUT, N_BLOCKS, N_LANDMARKS, feature_importances
 from sobolev.selection import select
 
 UNSEEN = ("unseen in fit", "one class only", "is constant (")

@@ -95,7 +95,8 @@ def measure(data: Any, settings: Settings, seed: int) -> Record:
     """
     from sklearn.frozen import FrozenEstimator
 
-    from sobolev.inference.hrt import HRTSelector, feature_importances
+    from sobolev.inference.hrt import HRTSelector
+    from sobolev.inference.trial import feature_importances
 
     X, y, true = data.data, data.target, data.support
     if settings["method"] == FORWARD:

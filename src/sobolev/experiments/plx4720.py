@@ -73,7 +73,7 @@ def screened(X: Array, y: Array) -> Index:
 
 def ranking(method: str, X: Array, y: Array, seed: int) -> tuple[Index, Array]:
     """The screened columns, most important first, and their importances."""
-    from sobolev.inference.hrt import feature_importances
+    from sobolev.inference.trial import feature_importances
 
     kept = screened(X, y)
     if method == ALL:

@@ -13,8 +13,8 @@ from sklearn.linear_model import lars_path
 
 from sobolev._typing import Array, Index
 from sobolev.exceptions import ConvergenceWarning
-from sobolev.inference.hrt import feature_importances
 from sobolev.inference.tables import make_evaluator
+from sobolev.inference.trial import feature_importances
 from sobolev.selection import take_rows
 from sobolev.targets import TargetEncoder
 

@@ -17,7 +17,7 @@ import numpy as np
 from sobolev._parameters import check_option
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index
-from sobolev.inference.hrt import N_LANDMARKS
+from sobolev.inference.trial import N_LANDMARKS
 from sobolev.knockoffs.groups import GroupsLike, group_labels
 from sobolev.knockoffs.importances import (
     entry_importances,
