@@ -33,6 +33,10 @@ def test_select_writes_three_files_and_prints_the_answer(run, table, here):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Effects" in page
     assert "Interactions" in page
+    # Four tests, of the categorical variable as well, and two panels of the model.
+    assert page.count('class="observed"') == 4
+    assert ">site</text>" in page
+    assert "All 4 checked columns pass" in page
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     assert result["settings"]["seed"] == 0
     assert result["settings"]["command"].startswith("sobolev select data.csv --target y")
@@ -108,6 +112,19 @@ def test_knockoffs_say_when_nothing_can_be_selected(run, table, here):
     result = json.loads((here / "k" / "result.json").read_text(encoding="utf-8"))
     assert any(warning in text for text in result["warnings"])
     assert result["settings"]["sampler"] == "sequential"
+    assert [picture["title"] for picture in result["pictures"]] == ["Knockoffs"]
+    assert "Likeness of columns" in (here / "k" / "report.html").read_text(encoding="utf-8")
+
+
+def test_tests_without_columns_of_their_own_have_no_check(run, frame, here):
+    frame.to_csv(here / "t.csv", index=False)
+    done = run("select", "t.csv", "-t", "y", "--groups", "a=x1,x2", "--groups", "b=x3,x4", "--json")
+    result = json.loads(done.out)
+    titles = [picture["title"] for picture in result["pictures"]]
+    assert "Tests" in titles
+    assert "Model of the columns" not in titles
+    page = (here / "t-sobolev" / "report.html").read_text(encoding="utf-8")
+    assert page.count('class="observed"') == len(result["features"]) == 3
 
 
 def test_knockoffs_select_among_many_columns(run, here):
@@ -250,6 +267,7 @@ def test_an_interrupted_run_keeps_the_ranking(run, table, here, monkeypatch):
     assert all(f["pvalue"] is None for f in result["features"])
     assert {f["feature"] for f in result["features"][:2]} <= {"x1", "x2", "site"}
     assert "30 of 100 rows" in result["warnings"][0]
+    assert not result["pictures"]
 
 
 def test_the_report_waits_for_no_plot_library(table, here):

@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 
 from sobolev.plotting import PartialEffect
-from sobolev.report.drawings import (
+from sobolev.report.drawings import nice_ticks, short
+from sobolev.report.effects import (
     draw_effect,
     draw_interactions,
     effect_limits,
-    nice_ticks,
-    short,
 )
 
 NASTY = '<script>alert(1)</script>"&'

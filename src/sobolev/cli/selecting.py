@@ -49,11 +49,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Found:
-    """The answer for each variable, and the fitted critic, if its columns are those of the data."""
+    """The answer for each variable, and what was fitted.
+
+    The critic is there if its columns are those of the data, the selector if there were tests.
+    """
 
     table: pd.DataFrame
     settings: dict[str, Any]
     model: Any = None
+    selector: Any = None
     partial: bool = False
     remarks: list[str] = field(default_factory=list)
 
@@ -162,7 +166,7 @@ def _hrt(plan: Plan, data: Prepared) -> Found:
         "tested": tested,
         "importance": "of the last fit",
     }
-    return Found(_sorted(table, "pvalue", True), settings, selector.estimator_)
+    return Found(_sorted(table, "pvalue", True), settings, selector.estimator_, selector)
 
 
 def _knockoffs(plan: Plan, data: Prepared) -> Found:
@@ -196,7 +200,7 @@ def _knockoffs(plan: Plan, data: Prepared) -> Found:
         "threshold": float(threshold) if threshold.ndim == 0 else threshold.tolist(),
         "importance": "beside the knockoffs",
     }
-    return Found(_sorted(table, "statistic", False), settings)
+    return Found(_sorted(table, "statistic", False), settings, selector=selector)
 
 
 def _rank(plan: Plan, data: Prepared) -> Found:
