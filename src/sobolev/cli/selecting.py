@@ -73,12 +73,7 @@ class Teller:
         Takes a text and how many fits are done.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        data: Prepared,
-        step: Callable[[str, float], None],
-    ) -> None:
+    def __init__(self, plan: Plan, data: Prepared, step: Callable[[str, float], None]) -> None:
         self.plan, self.data, self.step = plan, data, step
         self.done = 0
         self.first: tuple[Array, int] | None = None

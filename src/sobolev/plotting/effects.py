@@ -8,15 +8,12 @@ import numpy as np
 
 from sobolev._typing import Array
 from sobolev.plotting._style import CYCLE, INK, SELECTED_AREA, clean, cycle, make_axes, shown_name
-from sobolev.plotting.partial import MAX_POINTS, TAIL, PartialEffect, partial_effect
+from sobolev.plotting.partial import MAX_POINTS, PartialEffect, partial_effect, rug_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from sobolev._random import RandomState
-
-# Ticks of the rug.
-MAX_RUG = 100
 
 
 def plot_effect(
@@ -108,12 +105,8 @@ def _curves(ax: Axes, effect: PartialEffect, discrete: bool) -> None:
 
 
 def _rug(ax: Axes, values: Array) -> None:
-    """Ticks at the bottom, at quantiles of the values if there are many."""
-    shown = np.sort(values)
-    if shown.size > MAX_RUG:
-        shown = np.quantile(values, np.linspace(0, 1, MAX_RUG))
-    low, high = np.quantile(values, [TAIL, 1 - TAIL])
-    shown = shown[(shown >= low) & (shown <= high)]
+    """Ticks at the bottom."""
+    shown = rug_values(values)
     ax.plot(
         *(shown, np.zeros(shown.size)),
         "|",

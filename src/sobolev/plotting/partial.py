@@ -20,6 +20,8 @@ MAX_POINTS = 10
 LOW, HIGH = 0.1, 0.9
 # The grid leaves out this share of the rows at either end.
 TAIL = 0.02
+# Values of the feature that a picture marks.
+MAX_RUG = 100
 # Of the rows, the share that lower and upper hold between them.
 BAND_SHARE = 0.8
 
@@ -171,6 +173,15 @@ def _numeric_sides(rows: Rows) -> list[_Side]:
             levels.append((row[:, 0] if rows.one_response else row, sign / distance))
         sides.append(_Side(rows.response_names[k], levels))
     return sides
+
+
+def rug_values(values: Array) -> Array:
+    """Values to mark below an effect: quantiles if there are many, without the tails."""
+    shown = np.sort(values)
+    if shown.size > MAX_RUG:
+        shown = np.quantile(values, np.linspace(0, 1, MAX_RUG))
+    low, high = np.quantile(values, [TAIL, 1 - TAIL])
+    return np.asarray(shown[(shown >= low) & (shown <= high)])
 
 
 def _grid(column: Array, n_grid: int) -> Array:

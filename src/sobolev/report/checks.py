@@ -18,8 +18,8 @@ from sobolev.report.drawings import (
     Scale,
     draw_bottom,
     draw_line,
+    draw_side,
     draw_text,
-    nice_ticks,
     place_points,
     short,
 )
@@ -199,7 +199,7 @@ def _curves(diagnostics: ConditionalDiagnostics, kinds: Mapping[int, str]) -> Dr
     parts = [
         draw_text(RIGHT, 16, "Calibration: near zero is right", "start", "title"),
         f'<rect class="band99" {edge} height="{y.at(-half) - y.at(half):.1f}"/>',
-        *_side_axis(y, right),
+        draw_side(y, LEFT, right, "share of rows below, less the level"),
         draw_line(LEFT, y.at(0.0), right, y.at(0.0), "zero"),
         "".join(_curve(across, y(excess[int(i)]), "law") for i in shown),
     ]
@@ -207,7 +207,6 @@ def _curves(diagnostics: ConditionalDiagnostics, kinds: Mapping[int, str]) -> Dr
         parts.append(_curve(across, y(excess[i]), f"curve {kinds[i]}"))
     parts.append(draw_text(LEFT + 7, y.at(-half) - 7, "99 % band of chance", "start", "value"))
     parts.append(draw_bottom(x, base, "level: probability of a smaller value", HEIGHT))
-    parts.append(_side_words("share of rows below, less the level", base))
     return Drawing("".join(parts), WIDTH, HEIGHT)
 
 
@@ -237,7 +236,8 @@ def _likeness(correlations: Array, kinds: Mapping[int, str]) -> Drawing:
     across, down = x(np.arange(1.0, order.size + 1)), y(found)
     fine = ~np.isin(order, list(kinds))
     parts = [draw_text(RIGHT, 16, "Likeness of columns and knockoffs", "start", "title")]
-    parts += [*_side_axis(y, right), draw_line(LEFT, y.at(0.0), right, y.at(0.0), "zero")]
+    parts.append(draw_side(y, LEFT, right, "correlation with own knockoff"))
+    parts.append(draw_line(LEFT, y.at(0.0), right, y.at(0.0), "zero"))
     parts.append(_dots(across[fine], down[fine], "pass large"))
     for kind, members in _by_kind(kinds):
         here = np.isin(order, members)
@@ -248,7 +248,6 @@ def _likeness(correlations: Array, kinds: Mapping[int, str]) -> Drawing:
         row = y.at(mean) + (-7 if mean < 0.9 else 16)
         parts.append(draw_text(LEFT + 6, row, f"mean {mean:.2f}", "start", "name halo"))
     parts.append(draw_text((LEFT + right) / 2, base + 18, "columns, in order", "middle", "value"))
-    parts.append(_side_words("correlation with own knockoff", base))
     return Drawing("".join(parts), WIDTH, HEIGHT)
 
 
@@ -282,17 +281,3 @@ def _dots(across: Array, down: Array, kind: str) -> str:
 
 def _curve(across: Array, down: Array, kind: str) -> str:
     return f'<polyline class="{kind}" points="{place_points(across, down)}"/>'
-
-
-def _side_axis(y: Scale, right: float) -> list[str]:
-    parts = []
-    for tick in nice_ticks(y.low, y.high):
-        parts.append(draw_line(LEFT, y.at(tick), right, y.at(tick), "grid"))
-        parts.append(draw_text(LEFT - 8, y.at(tick) + 4, f"{tick:g}", "end", "value"))
-    return parts
-
-
-def _side_words(words: str, base: float) -> str:
-    middle = (base + TOP) / 2
-    turned = f' transform="rotate(-90 14 {middle:g})"'
-    return draw_text(14, middle, words, "middle", "value", extra=turned)

@@ -90,6 +90,24 @@ def draw_text(
 
 def draw_bottom(x: Scale, base: float, words: str, height: float) -> str:
     """The ticks below a base line, and what the axis shows."""
+    said = draw_text((x.start + x.end) / 2, height - 8, words, "middle", "value")
+    return draw_ticks(x, base) + said
+
+
+def draw_ticks(x: Scale, base: float) -> str:
+    """Round numbers below a base line."""
     ticks = nice_ticks(x.low, x.high)
-    parts = [draw_text(x.at(tick), base + 17, f"{tick:g}", "middle", "value") for tick in ticks]
-    return "".join([*parts, draw_text((x.start + x.end) / 2, height - 8, words, "middle", "value")])
+    return "".join(
+        draw_text(x.at(tick), base + 17, f"{tick:g}", "middle", "value") for tick in ticks
+    )
+
+
+def draw_side(y: Scale, left: float, right: float, words: str) -> str:
+    """Lines across at round numbers, the numbers, and what the axis shows, turned upwards."""
+    parts = []
+    for tick in nice_ticks(y.low, y.high):
+        parts.append(draw_line(left, y.at(tick), right, y.at(tick), "grid"))
+        parts.append(draw_text(left - 8, y.at(tick) + 4, f"{tick:g}", "end", "value"))
+    middle = (y.start + y.end) / 2
+    turned = f' transform="rotate(-90 14 {middle:g})"'
+    return "".join([*parts, draw_text(14, middle, words, "middle", "value", extra=turned)])

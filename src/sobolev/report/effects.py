@@ -7,30 +7,25 @@ They show what :func:`~sobolev.plotting.plot_effect` and
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sobolev._typing import Array
+from sobolev.plotting.partial import MAX_POINTS, PartialEffect, rug_values
 from sobolev.report.drawings import (
     Drawing,
     Scale,
     draw_line,
+    draw_side,
     draw_text,
-    nice_ticks,
+    draw_ticks,
     place_points,
     short,
 )
 
-if TYPE_CHECKING:
-    from sobolev.plotting import PartialEffect
-
 WIDTH, HEIGHT = 420, 300
 LEFT, RIGHT, TOP, BOTTOM = 66, 14, 12, 46
 LEGEND, LEGEND_ROW = 110, 18
-# Up to this many values of a feature are points, more are a line.
-MAX_POINTS = 10
-MAX_RUG, TAIL = 100, 0.01
 CELL, N_COLORS = 52, 7
 
 
@@ -53,14 +48,15 @@ def draw_effect(effect: PartialEffect, limits: tuple[float, float]) -> Drawing:
     right = WIDTH - RIGHT - (LEGEND if several else 0)
     x = Scale(effect.grid[0] - room, effect.grid[-1] + room, LEFT, right)
     y = Scale(*limits, HEIGHT - BOTTOM, TOP)
-    parts = [_vertical_axis(y, right), draw_line(LEFT, y.at(0.0), right, y.at(0.0), "zero")]
+    words = "witness of the class" if effect.is_classes else "shift of y, in sd"
+    parts = [draw_side(y, LEFT, right, words)]
+    parts.append(draw_line(LEFT, y.at(0.0), right, y.at(0.0), "zero"))
     if not several:
         parts.append(_spread(effect, x, y, points))
     for k, mean in enumerate(effect.means):
         parts.append(_curve(x(effect.grid), y(mean), k, points))
-    parts.append(_shares(effect, x) if points else _rug(effect.values, x) + _ticks(x))
+    parts.append(_shares(effect, x) if points else _rug(effect.values, x) + draw_ticks(x, y.start))
     parts.append(draw_text((LEFT + right) / 2, HEIGHT - 6, short(effect.feature), "middle"))
-    parts.append(_side_text("witness of the class" if effect.is_classes else "shift of y, in sd"))
     if several:
         parts += _legend(effect.labels, right + 14)
     return Drawing("".join(parts), WIDTH, HEIGHT)
@@ -117,22 +113,6 @@ def draw_interactions(names: Sequence[str], strengths: Array, top: float) -> Dra
     return Drawing("".join(parts), left + size + 4, size + below)
 
 
-def _vertical_axis(y: Scale, right: float) -> str:
-    parts = []
-    for tick in nice_ticks(y.low, y.high):
-        parts.append(draw_line(LEFT, y.at(tick), right, y.at(tick), "grid"))
-        parts.append(draw_text(LEFT - 8, y.at(tick) + 4, f"{tick:g}", "end", "value"))
-    return "".join(parts)
-
-
-def _ticks(x: Scale) -> str:
-    row = HEIGHT - BOTTOM + 17
-    return "".join(
-        draw_text(x.at(tick), row, f"{tick:g}", "middle", "value")
-        for tick in nice_ticks(x.low, x.high)
-    )
-
-
 def _spread(effect: PartialEffect, x: Scale, y: Scale, points: bool) -> str:
     """Where 80 % of the rows lie."""
     across, low, high = x(effect.grid), y(effect.lower[0]), y(effect.upper[0])
@@ -156,12 +136,9 @@ def _curve(across: Array, down: Array, k: int, points: bool) -> str:
 
 
 def _rug(values: Array, x: Scale) -> str:
-    """Ticks at the bottom, at quantiles of the values if there are many."""
-    shown = np.sort(values)
-    if shown.size > MAX_RUG:
-        shown = np.quantile(values, np.linspace(0, 1, MAX_RUG))
-    low, high = np.quantile(values, [TAIL, 1 - TAIL])
-    shown = shown[(shown >= low) & (shown <= high) & (shown >= x.low) & (shown <= x.high)]
+    """Ticks at the bottom."""
+    shown = rug_values(values)
+    shown = shown[(shown >= x.low) & (shown <= x.high)]
     path = "".join(f"M{place:.1f} {HEIGHT - BOTTOM}v-6" for place in x(shown))
     return f'<path class="rug" d="{path}"/>'
 
@@ -188,10 +165,3 @@ def _legend(labels: Sequence[str], left: float) -> list[str]:
 def _cell(across: float, down: float, kind: str, extra: str = "") -> str:
     place = f'x="{across + 1:g}" y="{down + 1:g}" width="{CELL - 2}" height="{CELL - 2}" rx="5"'
     return f'<rect class="{kind}" {place}{extra}/>'
-
-
-def _side_text(words: str) -> str:
-    middle = (HEIGHT - BOTTOM + TOP) / 2
-    return draw_text(
-        14, middle, words, "middle", "value", extra=f' transform="rotate(-90 14 {middle})"'
-    )
