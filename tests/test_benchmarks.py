@@ -24,33 +24,6 @@ def test_a_quick_run_leaves_the_results_alone(load, monkeypatch, tmp_path):
     assert common.output_folder(parser.parse_args(["--quick"])).parent == tmp_path
 
 
-def test_ranking_resumes_and_renders(load, tmp_path):
-    ranking, common = load("ranking"), load("_common")
-    argv = ["--quick", "--seeds", "2", "--only", "2 classes", "--output", str(tmp_path)]
-    ranking.main(argv)
-    path = tmp_path / "results" / "ranking.jsonl"
-    records = common.read_records(path)
-    assert {(r["method"], r["seed"]) for r in records} == {
-        (method, seed)
-        for method in ("ConvexSIC", "NeuralSIC", "random forest")
-        for seed in range(2)
-    }
-
-    # A kill in the middle of the last line costs that fit alone.
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:-1]) + lines[-1][:20])
-    ranking.main(argv)
-    again = common.read_records(path)
-    assert again[:-1] == records[:-1]
-    loose = {"seconds": 0, "in_turn": None}
-    assert again[-1] | loose == records[-1] | loose
-    assert (records[-1]["in_turn"], again[-1]["in_turn"]) == (True, False)
-
-    text = (tmp_path / "RESULTS.md").read_text()
-    assert text.count("<!-- ranking:start -->") == text.count("<!-- ranking:end -->") == 1
-    assert "2 seeds" in text
-
-
 @pytest.mark.parametrize("name", ["sinexp", "moments"])
 def test_speed_measures(load, tmp_path, name):
     load("speed").main(["--quick", "--only", name, "--output", str(tmp_path)])
@@ -92,14 +65,6 @@ def test_run_calls_every_script(load, monkeypatch):
     monkeypatch.setattr(run, "SCRIPTS", ("ranking", "speed", "absent"))
     run.main(["--quick"])
     assert called == [("ranking", ["--quick"]), ("speed", ["--quick"])]
-
-
-def test_ties_count_by_their_expectation(load):
-    rate = load("ranking").true_positive_rate
-    support = np.array([True, True, False, False])
-    assert rate(np.array([2.0, 1.0, 0.0, 0.0]), support) == 1.0
-    assert rate(np.zeros(4), support) == 0.5
-    assert rate(np.array([0.0, 1.0, 0.0, 0.0]), support) == pytest.approx((1 + 1 / 3) / 2)
 
 
 def test_sections_are_replaced_in_place(load, tmp_path):

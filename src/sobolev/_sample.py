@@ -17,6 +17,9 @@ from sobolev.selection import list_some, select, take_rows, validate_training
 
 Folds = int | list[Index]
 
+# Rows are told apart by so many columns first.
+MERGE_COLUMNS = 32
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -31,6 +34,10 @@ class Sample:
         p = self.p[index] / self.p[index].sum()
         X, psi = self.X[index], self.psi[index]
         return Sample(X - p @ X, psi - p @ psi, p)
+
+    def columns(self, index: Index) -> Sample:
+        """Some of the columns."""
+        return Sample(self.X[:, index].astype(float), self.psi, self.p)
 
 
 def stratified_folds(sample: Sample, k: int) -> list[Index]:
@@ -78,6 +85,10 @@ def merge_equal_rows(
 
     In order of first appearance, or, if ``ordered``, in an order that depends on the values alone.
     """
+    if X.shape[1] > MERGE_COLUMNS:
+        _, order = np.unique(X[:, :MERGE_COLUMNS], axis=0, return_index=True)
+        if order.size == p.size:  # rows that differ here differ, and sort the same
+            return (X[order], psi[order], p[order]) if ordered else (X, psi, p)
     _, first, inverse = np.unique(
         np.hstack([X, psi]), axis=0, return_index=True, return_inverse=True
     )

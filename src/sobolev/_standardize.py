@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sobolev._typing import Array, Mask
+from sobolev._typing import Array, Index, Mask
 
 _CHUNK_ROWS = 8192
 
@@ -15,12 +15,14 @@ _CHUNK_ROWS = 8192
 class Standardizer:
     """Weighted mean and scale of each column; constant columns are marked and left out.
 
+    So are, after a fit on some of the columns, the others.
+
     Attributes
     ----------
     center, scale : array of shape (d,)
         Mean and standard deviation.
     varying : array of shape (d,)
-        False for constant columns.
+        False for constant columns and for others that a fit left out.
     """
 
     center: Array
@@ -47,3 +49,9 @@ class Standardizer:
             return (X - self.center) / self.scale
         v = self.varying
         return (X[:, v] - self.center[v]) / self.scale[v]
+
+    def keep(self, columns: Index) -> Standardizer:
+        """Leave out all varying columns but those at these positions among them."""
+        varying = np.zeros_like(self.varying)
+        varying[np.flatnonzero(self.varying)[columns]] = True
+        return replace(self, varying=varying)

@@ -5,28 +5,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sobolev._sample import choose_lam, stratified_folds
+from sobolev._sample import Sample, choose_lam, response_order, stratified_folds
 from sobolev.convex.feature_maps import FourierMap, LandmarkMap, LinearMap, PolynomialMap
 from sobolev.convex.fitting import (
     LAMS,
     METRIC_FLOOR,
     METRIC_POWER,
     REFERENCE_LAM,
-    Sample,
     Settings,
     bind,
-    cross_validate,
     fit_critic,
     measure_forms,
     next_metric,
     path,
-    response_order,
     row_risk,
     solve,
     start_metric,
 )
 from sobolev.convex.quadratics import CoupledForms
 from sobolev.convex.solvers import JointSolution, Penalties, alternating
+from sobolev.convex.validation import cross_validate
 from sobolev.criterion import normalized_importances, parse_groups
 from sobolev.datasets import make_sinexp, make_xor
 

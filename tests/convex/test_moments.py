@@ -65,6 +65,20 @@ def test_chunk_size_does_not_matter(bound, data, size, monkeypatch):
     assert_same(moments_of(bound, X, psi, w), whole)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_single_precision_changes_little(bound, data, weighted):
+    X, psi, p = data[:3]
+    weights = p if weighted else None
+    rough = BoundFourierMap(bound.frequencies, bound.linear, single=True)
+    double = FourierMoments.empty(bound, psi.shape[1]).update(X, psi, weights)
+    single = FourierMoments.empty(rough, psi.shape[1]).update(X, psi, weights)
+    assert single.second.dtype == np.float64
+    scale = np.abs(double.second).max()
+    gap = np.abs(single.second - double.second).max()
+    assert 0 < gap < 1e-5 * scale
+    np.testing.assert_allclose(single.response, double.response, atol=1e-4 * scale)
+
+
 def test_updates_add_up(bound, data):
     X, psi, w = data
     parts = FourierMoments.empty(bound, K)

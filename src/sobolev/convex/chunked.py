@@ -26,11 +26,10 @@ from sobolev.convex.fitting import (
     Settings,
     blas_threads,
     fit_moments,
-    loosened,
-    moment_risks,
 )
 from sobolev.convex.partial import PartialMoments, partial_rows
 from sobolev.convex.streaming import Stream, chunk_threads, collect, streaming_map, summarise
+from sobolev.convex.validation import loosened, moment_risks
 from sobolev.scale import Source
 from sobolev.scale.summary import set_columns
 from sobolev.selection import select
@@ -56,6 +55,7 @@ class ChunkedFitMixin:
     target_degree: int
     standardizer_: Standardizer
     encoder_: TargetEncoder
+    precision: str
     _check_parameters: Callable[[], None]
     _forget: Callable[[], None]
     _prepare: Callable[..., tuple[Sample, Settings, Folds]]
@@ -148,7 +148,10 @@ class ChunkedFitMixin:
                 f'measure={self.measure!r} needs all rows in memory; use measure="product".'
             )
         many = AUTO_FOURIER_ROWS + 1
-        return streaming_map(resolve_feature_map(self.feature_map, self.n_components, many))
+        spec = resolve_feature_map(
+            self.feature_map, self.n_components, many, self.precision == "single"
+        )
+        return streaming_map(spec)
 
     def _fold_count(self) -> int:
         if not isinstance(self.cv, Integral) or isinstance(self.cv, bool):

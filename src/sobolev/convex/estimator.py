@@ -28,7 +28,9 @@ from sobolev._standardize import Standardizer
 from sobolev._typing import Array
 from sobolev.convex.chunked import ChunkedFitMixin
 from sobolev.convex.feature_maps import (
+    FourierMap,
     LandmarkMap,
+    LinearMap,
     MapSpec,
     resolve_feature_map,
 )
@@ -41,12 +43,13 @@ from sobolev.convex.fitting import (
     Fit,
     Settings,
     blas_threads,
-    cross_validate,
     fit_critic,
     row_risk,
 )
+from sobolev.convex.screening import KEPT, WIDE, Screening
 from sobolev.convex.solvers import SOLVERS, JointSolution, Penalties, decomposition
 from sobolev.convex.streaming import Stream
+from sobolev.convex.validation import cross_validate
 from sobolev.criterion import Explanation, Groups
 from sobolev.exceptions import ConvergenceWarning
 from sobolev.scale import open_source
@@ -124,6 +127,13 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
         The most iterations of the solver in the last round.
     tol : float, default=1e-3
         Stop when the importances move by less, in total variation.
+    screen : int, None or "auto", default="auto"
+        Fit on so many columns that may matter instead of all; those that the optimum would not
+        leave out join (``screening_``). "auto" begins with 2,000 if there are more than 5,000.
+        None fits all at once.
+    precision : {"double", "single"}, default="double"
+        "single" forms Fourier features and the products of a chunk of rows in single precision and
+        keeps the rows of a screened fit so; sums and solves are always double.
     warm_start : bool, default=False
         Start from the importances of the last fit.
     chunk_rows : int or None, default=None
@@ -163,6 +173,8 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
         How often the data were read, if in chunks.
     objective_curve_ : array
         The objective along the last round.
+    screening_ : Screening or None
+        The columns that the critic was fitted on, if not all, and the check of the others.
     classes_ : array
         The labels, if y was a single column of labels.
     n_features_in_ : int
@@ -220,6 +232,8 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
         cv: Any = 5,
         max_iter: int = 100,
         tol: float = 1e-3,
+        screen: int | str | None = "auto",
+        precision: str = "double",
         warm_start: bool = False,
         chunk_rows: int | None = None,
         round_rows: int | None = None,
@@ -246,6 +260,8 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
         self.cv = cv
         self.max_iter = max_iter
         self.tol = tol
+        self.screen = screen
+        self.precision = precision
         self.warm_start = warm_start
         self.chunk_rows = chunk_rows
         self.round_rows = round_rows
@@ -374,11 +390,14 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
             )
         check_option("solver", self.solver, SOLVERS)
         check_option("measure", self.measure, MEASURES)
+        check_option("precision", self.precision, ("double", "single"))
         check_count("max_iter", self.max_iter)
         if self.n_components is not None:
             check_count("n_components", self.n_components)
         if self.recursions != "auto":
             check_count("recursions", self.recursions)
+        if self.screen is not None and self.screen != "auto":
+            check_count("screen", self.screen)
         for name in ("chunk_rows", "round_rows"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
@@ -393,9 +412,10 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
         X, y, p, folds = training_rows(self, X, y, sample_weight)
         self.encoder_ = TargetEncoder(self.target_type, self.target_basis, self.target_degree)
         psi = self.encoder_.fit(y, p).transform(y)
+        single = self.precision == "single"
         if self.encoder_.classes_ is not None:
             self.classes_ = self.encoder_.classes_
-        spec = resolve_feature_map(self.feature_map, self.n_components, X.shape[0])
+        spec = resolve_feature_map(self.feature_map, self.n_components, X.shape[0], single)
         few = isinstance(spec, LandmarkMap) or X.shape[0] <= MERGE_ROWS
         if few and self.measure != "permuted" and isinstance(folds, int):
             X, psi, p = merge_equal_rows(X, psi, p)
@@ -404,7 +424,29 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
         report_constant(varying, names, stacklevel=4)
         groups = varying_groups(self.groups, varying, names)
         settings = self._settings(spec, groups)
-        return Sample(self.standardizer_.transform(X), psi, p), settings, folds
+        settings = replace(settings, screen=self._screened(settings, int(varying.sum())))
+        rows = self.standardizer_.transform(X)
+        if single and settings.screen is not None:
+            rows = rows.astype(np.float32)
+        return Sample(rows, psi, p), settings, folds
+
+    def _screened(self, settings: Settings, d: int) -> int | None:
+        """How many of d columns to begin with; None for all."""
+        plain = (
+            isinstance(settings.map, (LandmarkMap, FourierMap, LinearMap))
+            and settings.groups is None
+            and settings.measure == "product"
+            and settings.output_weights is None
+        )
+        if self.screen is None or (self.screen == "auto" and (d <= WIDE or not plain)):
+            return None
+        if not plain:
+            raise ValueError(
+                f"screen={self.screen!r} needs a landmark, Fourier or linear map, "
+                'measure="product", no groups and select_targets=False; use screen=None.'
+            )
+        keep = KEPT if self.screen == "auto" else int(self.screen)
+        return keep if keep < d else None
 
     def _settings(self, spec: MapSpec, groups: Groups | None, *, joint: bool = True) -> Settings:
         joint = joint and self.select_targets
@@ -450,6 +492,10 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
         self._store(fit, settings)
 
     def _store(self, fit: Fit, settings: Settings) -> None:
+        self.screening_ = fit.screening
+        if fit.screening is not None:
+            self._report_missed(fit.screening)
+            self.standardizer_ = self.standardizer_.keep(fit.screening.columns)
         solution, varying = fit.solution, self.standardizer_.varying
         penalties = Penalties(self.lam_, settings.rho, settings.tau, settings.epsilons[-1])
         self.critic_ = fit.critic()
@@ -473,4 +519,14 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
                 f"max_iter={self.max_iter} iterations (tol={self.tol:g}); raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=4,
+            )
+
+    def _report_missed(self, screening: Screening) -> None:
+        if screening.n_missed:
+            warnings.warn(
+                f"{screening.n_missed} columns should have joined the {screening.columns.size} "
+                f"of the critic when {screening.n_checks} checks were done; raise `screen` "
+                f"(now {self.screen!r}) or `lam` ({self.lam_:g}).",
+                ConvergenceWarning,
+                stacklevel=5,
             )

@@ -263,11 +263,15 @@ class FourierMap:
         The squared bandwidth is this times the median squared distance.
     linear : bool, default=True
         Whether a linear block stands beside them.
+    single : bool, default=False
+        Whether the features of a chunk of rows and their products have single precision; sums over
+        chunks are double.
     """
 
     n_components: int | None = None
     bandwidth: float = 0.4
     linear: bool = True
+    single: bool = False
 
     def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundFourierMap:
         """Draw the frequencies for the bandwidth of the data."""
@@ -277,14 +281,14 @@ class FourierMap:
         """Draw the frequencies for a metric over the squared bandwidth."""
         m = 1024 if self.n_components is None else self.n_components
         frequencies = orthogonal_gaussian(max(1, m // 2), g.size, rng) * np.sqrt(g)
-        return BoundFourierMap(frequencies, self.linear)
+        return BoundFourierMap(frequencies, self.linear, self.single)
 
 
 class BoundFourierMap(BoundMap):
     """A Fourier map with its frequencies, (m / 2, d)."""
 
-    def __init__(self, frequencies: Array, linear: bool) -> None:
-        self.frequencies, self.linear = frequencies, linear
+    def __init__(self, frequencies: Array, linear: bool, single: bool = False) -> None:
+        self.frequencies, self.linear, self.single = frequencies, linear, single
         self.n_functions = 2 * frequencies.shape[0]
 
     def nonlinear_values(self, X: Array) -> Array:
@@ -496,7 +500,9 @@ MapSpec = LandmarkMap | FourierMap | LinearMap | PolynomialMap | CustomMap
 AUTO_FOURIER_ROWS = 5000
 
 
-def resolve_feature_map(feature_map: Any, n_components: int | None, n_rows: int) -> MapSpec:
+def resolve_feature_map(
+    feature_map: Any, n_components: int | None, n_rows: int, single: bool = False
+) -> MapSpec:
     """The map that a ``feature_map`` parameter stands for.
 
     Parameters
@@ -508,13 +514,15 @@ def resolve_feature_map(feature_map: Any, n_components: int | None, n_rows: int)
         The number of functions for the maps that are given by name.
     n_rows : int
         The number of rows, for "auto".
+    single : bool, default=False
+        Whether Fourier features given by name have single precision.
     """
     if feature_map == "auto":
         feature_map = "landmark" if n_rows <= AUTO_FOURIER_ROWS else "fourier"
     if isinstance(feature_map, str):
         named: dict[str, MapSpec] = {
             "landmark": LandmarkMap(n_components),
-            "fourier": FourierMap(n_components),
+            "fourier": FourierMap(n_components, single=single),
             "linear": LinearMap(),
             "polynomial": PolynomialMap(),
         }

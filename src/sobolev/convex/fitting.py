@@ -1,4 +1,4 @@
-"""Fit the convex critic to a sample: measures, the recursive metric, cross-validation of lam.
+"""Fit the convex critic to a sample: measures, the recursive metric, some of many columns.
 
 Everything here takes arrays and plain settings; the estimator validates, names and stores.
 """
@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from sobolev._sample import Sample, response_order, stratified_folds
+from sobolev._sample import Sample
 from sobolev._typing import Array, Index
 from sobolev.convex.feature_maps import (
     BoundFourierMap,
@@ -24,15 +23,22 @@ from sobolev.convex.feature_maps import (
 )
 from sobolev.convex.moments import FourierMoments
 from sobolev.convex.quadratics import CoupledForms
+from sobolev.convex.screening import (
+    MAX_CHECKS,
+    Screening,
+    candidates,
+    curvature,
+    joining,
+    optimality_ratios,
+    pair_strength,
+)
 from sobolev.convex.solvers import (
-    ETA_FLOOR,
     SOLVERS,
     Forms,
     Penalties,
     Solution,
     alternating_joint,
     continuation,
-    gradient_weights,
 )
 from sobolev.convex.streaming import SCREEN_ROWS, Stream
 from sobolev.criterion import Explanation, Groups
@@ -68,9 +74,6 @@ SMALL_SAMPLE = 1000
 PATH_NODES = 32
 EXPLAIN_ROWS = 2048
 
-CV_ROUNDS = 3
-CV_LANDMARKS = 250
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -88,6 +91,7 @@ class Settings:
     tol: float = 1e-3
     seed: int = 0
     output_weights: Array | None = None
+    screen: int | None = None  # columns to begin with, if not with all
 
     @property
     def adapts(self) -> bool:
@@ -127,13 +131,17 @@ class Critic:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit: the bound map, its forms, the solution, the metric and the rounds run."""
+    """A fit: the bound map, its forms, the solution, the metric and the rounds run.
+
+    If it is on some of the columns only, ``screening`` says which, and how the others were checked.
+    """
 
     bound: BoundMap
     forms: Forms
     solution: Solution
     metric: Array
     n_rounds: int
+    screening: Screening | None = None
 
     def critic(self, solution: Solution | None = None) -> Critic:
         """The critic of the solution, or of another one on the same forms."""
@@ -236,20 +244,12 @@ def start_metric(sample: Sample | Stream) -> Array:
     step = max(1, sample.p.size // SCREEN_ROWS)
     X, psi, p = sample.X[::step], sample.psi[::step], sample.p[::step]
     p = p / p.sum()
-    pairs = np.zeros(X.shape[1])
-    for column in psi.T:
-        weighted = (p * column)[:, None] * X
-        if X.shape[1] <= X.shape[0]:
-            pairs += np.sum((weighted.T @ X) ** 2, axis=0)
-        else:
-            pairs += np.sum(weighted * ((X @ X.T) @ weighted), axis=0)
+    pairs = pair_strength(X, psi, p)
     pairs -= np.median(pairs)
     spread = 1.4826 * np.median(np.abs(pairs))
-    squares = X**2 - p @ X**2
-    scale = np.sqrt(p @ squares**2 * (p @ p)) + 1e-12
-    curvature = np.sqrt(np.sum(((p[:, None] * squares).T @ psi) ** 2, axis=1)) / scale
-    curvature -= np.median(curvature)
-    score = np.maximum(pairs / (SCREEN_PAIRS * spread + 1e-300), curvature / SCREEN_CURVATURE)
+    curved = curvature(X, psi, p)
+    curved -= np.median(curved)
+    score = np.maximum(pairs / (SCREEN_PAIRS * spread + 1e-300), curved / SCREEN_CURVATURE)
     if score.max() <= 1.0 or spread == 0.0:
         return np.ones(X.shape[1])
     return np.where(score > 1.0, score / score.max(), 0.0) + SCREEN_FLOOR
@@ -276,6 +276,8 @@ def fit_critic(
     callback : callable, optional
         Called with round, iteration and objective.
     """
+    if settings.screen is not None and isinstance(sample, Sample):
+        return _fit_some_columns(sample, settings, lam, callback)
     rounds = settings.rounds if settings.adapts else 1
     if isinstance(sample, Stream) and sample.subsample and start is None and rounds > 1:
         return _fit_after_subsample(sample, sample.subsample, settings, lam, callback)
@@ -302,6 +304,34 @@ def fit_critic(
             break
         metric, begin = next_metric(solution, settings.groups), _blend(eta)
     return Fit(bound, forms, solution, metric, number)
+
+
+def _fit_some_columns(
+    sample: Sample,
+    settings: Settings,
+    lam: float,
+    callback: Callable[[int, int, float], None] | None,
+) -> Fit:
+    """Fit on candidates; columns that the optimum would not leave out join until there is none."""
+    assert settings.screen is not None
+    plain = replace(settings, screen=None)
+    columns, start = candidates(sample, settings.screen), None
+    for check in range(1, MAX_CHECKS + 1):
+        narrow = sample.columns(columns)
+        fit = fit_critic(narrow, plain, lam, start, callback)
+        residual = narrow.psi - settings.rho * fit.critic()(narrow.X)
+        level = lam * float(np.sqrt(fit.solution.squared_gradients).sum())
+        curved = fit.bound.n_functions > 0
+        ratios = optimality_ratios(sample, columns, residual, level, squares=curved)
+        new = joining(ratios, settings.screen)
+        if new.size == 0 or check == MAX_CHECKS:
+            break
+        both = np.union1d(columns, new)
+        old = np.searchsorted(both, columns)
+        metric, eta = np.full(both.size, METRIC_FLOOR), np.full(both.size, 1.0 / both.size)
+        metric[old], eta[old] = fit.metric, fit.solution.eta
+        columns, start = both, (metric, eta)
+    return replace(fit, screening=Screening(columns, ratios, check))
 
 
 def _fit_after_subsample(
@@ -342,60 +372,6 @@ def path(
     return solutions
 
 
-def cross_validate(
-    sample: Sample | Stream,
-    settings: Settings,
-    lams: Sequence[float] = LAMS,
-    folds: Sequence[Index] | int = 5,
-    n_jobs: int | None = None,
-    relaxed: Sequence[float] = (),
-) -> Array:
-    """Held-out risk of each lam in each fold, (n_folds, n_lams).
-
-    With ``relaxed``, of a critic refitted to the importances of each lam at the best of these:
-    a large lam is judged by the columns that it picks, not by how much it shrinks the critic.
-
-    Each fold finds its own metric at a reference lam and then walks the path on it. With a landmark
-    map the folds use fewer landmarks and looser solutions than the final fit. With a Fourier map
-    the metric is found once on all rows and the folds are sums of moments. The folds of a stream
-    go by the position of the rows.
-    """
-    if isinstance(folds, int) and isinstance(sample, Sample):
-        if isinstance(settings.map, LandmarkMap):  # it draws landmarks by position
-            order = response_order(sample)
-            sample = Sample(sample.X[order], sample.psi[order], sample.p[order])
-        folds = stratified_folds(sample, folds)
-    if not folds:  # two or three distinct rows: nothing to hold out
-        return np.zeros((1, len(lams)))
-    loose = loosened(settings)
-    fourier = isinstance(settings.map, FourierMap) and settings.measure == "product"
-    if fourier or isinstance(sample, Stream):
-        eta, parts = _fold_moments(sample, loose, folds)
-        return moment_risks(parts, loose, lams, eta, relaxed)
-    assert not isinstance(folds, int)
-    if isinstance(settings.map, LandmarkMap):
-        most = settings.map.n_components or CV_LANDMARKS
-        fewer = replace(settings.map, n_components=min(most, CV_LANDMARKS))
-        # Under the product measure lam then depends neither on random_state nor on the row order.
-        seed = 0 if settings.measure == "product" else settings.seed
-        loose = replace(loose, map=fewer, seed=seed)
-    tasks = [delayed(_fold_risks)(sample, loose, lams, test, relaxed) for test in folds]
-    with threadpool_limits(1):  # once for all folds: the same arithmetic for any n_jobs
-        return _best_refit(np.array(Parallel(n_jobs=n_jobs, prefer="threads")(tasks)))
-
-
-def loosened(settings: Settings) -> Settings:
-    """Settings for cross-validation: fewer rounds, looser solutions."""
-    return replace(
-        settings,
-        rounds=min(settings.rounds, CV_ROUNDS),
-        max_iter=min(settings.max_iter, ROUND_ITERATIONS),
-        epsilons=settings.epsilons[-1:],
-        solver="alternating",
-        output_weights=None,
-    )
-
-
 def fit_moments(
     parts: Sequence[FourierMoments], settings: Settings, lam: float, metric: Array
 ) -> Fit:
@@ -405,98 +381,6 @@ def fit_moments(
         whole = whole.merge(other)
     forms = whole.forms()
     return Fit(whole.map, forms, solve(forms, settings, lam), metric, 1)
-
-
-def _best_refit(risks: Array) -> Array:
-    """Of each lam the refit that is best on average, (n_folds, n_lams)."""
-    best = risks.mean(axis=0).argmax(axis=-1)
-    return risks[:, np.arange(best.size), best]
-
-
-def _refits(
-    forms: Forms, settings: Settings, solution: Solution, relaxed: Sequence[float]
-) -> list[Solution]:
-    """The solution, or critics at the ``relaxed`` lams with its importances."""
-    if not relaxed:
-        return [solution]
-    weights = gradient_weights(np.maximum(solution.eta, ETA_FLOOR), settings.groups)
-    return [
-        replace(solution, U=forms.solve(weights, lam, settings.rho, settings.tau))
-        for lam in relaxed
-    ]
-
-
-def _fold_risks(
-    sample: Sample,
-    settings: Settings,
-    lams: Sequence[float],
-    test: Index,
-    relaxed: Sequence[float],
-) -> Array:
-    """Held-out risks of one fold, (n_lams, n_refits)."""
-    train = np.setdiff1d(np.arange(sample.p.size), test)
-    inner = sample.rows(train)
-    p = sample.p[train] / sample.p[train].sum()
-    fit = fit_critic(inner, settings, REFERENCE_LAM)
-    if settings.adapts:
-        metric = next_metric(fit.solution, settings.groups)
-        bound = bind(inner, settings, metric)
-        forms = measure_forms(bound, inner, settings.measure, settings.seed)
-        fit = replace(fit, bound=bound, forms=forms)
-    X = sample.X[test] - p @ sample.X[train]
-    psi, weights = sample.psi[test], sample.p[test] / sample.p[test].sum()
-    values = fit.bound.values(X) - fit.critic().center
-
-    def risk(solution: Solution) -> float:
-        return float(weights @ row_risk(values @ fit.critic(solution).U, psi, settings.rho))
-
-    solutions = path(fit.forms, settings, lams, fit.solution.eta)
-    return np.array(
-        [[risk(r) for r in _refits(fit.forms, settings, s, relaxed)] for s in solutions]
-    )
-
-
-def _fold_moments(
-    sample: Sample | Stream, settings: Settings, folds: Sequence[Index] | int
-) -> tuple[Array, list[FourierMoments]]:
-    """The importances at the reference lam, and the moments of each fold under their metric."""
-    few = sample.subsample if isinstance(sample, Stream) else None
-    fit = fit_critic(few or sample, settings, REFERENCE_LAM)
-    bound = bind(sample, settings, next_metric(fit.solution, settings.groups))
-    assert isinstance(bound, BoundFourierMap)
-    if isinstance(sample, Stream):
-        assert isinstance(folds, int)
-        return fit.solution.eta, sample.moments(bound, folds)
-    assert not isinstance(folds, int)
-    k = sample.psi.shape[1]
-    parts = [
-        FourierMoments.empty(bound, k).update(sample.X[f], sample.psi[f], sample.p[f])
-        for f in folds
-    ]
-    return fit.solution.eta, parts
-
-
-def moment_risks(
-    parts: Sequence[FourierMoments],
-    settings: Settings,
-    lams: Sequence[float],
-    eta: Array | None,
-    relaxed: Sequence[float] = (),
-) -> Array:
-    """Held-out risk of each lam from the moments of each fold, (n_folds, n_lams)."""
-    whole = parts[0]
-    for other in parts[1:]:
-        whole = whole.merge(other)
-    risks = []
-    for part in parts:
-        train = whole.remove(part)
-        forms = train.forms()
-        solutions = [
-            _refits(forms, settings, solution, relaxed)
-            for solution in path(forms, settings, lams, eta)
-        ]
-        risks.append([[part.risk(r.U, train.mean, settings.rho) for r in s] for s in solutions])
-    return _best_refit(np.array(risks))
 
 
 def row_risk(h: Array, psi: Array, rho: float) -> Array:

@@ -9,7 +9,7 @@ one product per chunk instead of two.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -101,21 +101,22 @@ class FourierMoments:
             Rows at a time; as many as take 32 MiB if not given.
         """
         size = self.second.shape[0]
+        dtype: Any = np.float32 if self.map.single else np.float64
         rows = max(64, CHUNK_BYTES // (8 * size)) if rows is None else rows
-        buffer = np.empty((min(rows, X.shape[0]), size))
+        buffer = np.empty((min(rows, X.shape[0]), size), dtype=dtype)
         for start in range(0, X.shape[0], rows):
             chunk = slice(start, start + rows)
             z = buffer[: X[chunk].shape[0]]
-            self._fill(z, X[chunk])
+            self._fill(z, X[chunk].astype(dtype, copy=False))
             response = psi[chunk]
             weights = None if p is None else p[chunk]
             heavy = weights if omega is None else omega[chunk]
             if weights is not None:
                 response = weights[:, None] * response
             self.weight += z.shape[0] if weights is None else float(weights.sum())
-            total = z.sum(axis=0) if weights is None else weights @ z
+            total = z.sum(axis=0) if weights is None else weights.astype(dtype, copy=False) @ z
             self.first += total
-            self.response += z.T @ response
+            self.response += z.T @ response.astype(dtype, copy=False)
             self.response_first += response.sum(axis=0)
             if heavy is None:
                 self.heavy_weight += z.shape[0]
@@ -123,18 +124,20 @@ class FourierMoments:
                 self.second += z.T @ z  # numpy computes half of this symmetric product
             else:
                 self.heavy_weight += float(heavy.sum())
-                self.heavy_first += total if omega is None else heavy @ z
+                share = heavy.astype(dtype, copy=False)
+                self.heavy_first += total if omega is None else share @ z
                 if heavy.min() >= 0:
-                    z *= np.sqrt(heavy)[:, None]
+                    z *= np.sqrt(share)[:, None]
                     self.second += z.T @ z
                 else:
-                    self.second += z.T @ (heavy[:, None] * z)
+                    self.second += z.T @ (share[:, None] * z)
         return self
 
     def _fill(self, z: Array, X: Array) -> None:
         m = self.map.n_functions
         if m:
-            fourier_values(X, self.map.frequencies, out=z[:, :m])
+            frequencies = self.map.frequencies.astype(X.dtype, copy=False)
+            fourier_values(X, frequencies, out=z[:, :m])
         if self.map.linear:
             z[:, m:] = X
 

@@ -153,7 +153,7 @@ class PartialMoments:
         second = turned(turned(part.second).T).T
         response = (turned(part.response) - np.outer(first_sum, mean)) @ loadings
         response_first = (part.response_first - part.weight * mean) @ loadings
-        bound = BoundFourierMap(frequencies * stretch, old.linear)
+        bound = BoundFourierMap(frequencies * stretch, old.linear, old.single)
         weight = part.weight
         return FourierMoments(
             bound, weight, weight, first_sum, first_sum, second, response, response_first
@@ -200,7 +200,7 @@ def _bind(
     found = settings.map.place(g, np.random.default_rng(settings.seed))
     frequencies = np.zeros((found.frequencies.shape[0], d))
     frequencies[:, units.varying] = found.frequencies
-    return BoundFourierMap(frequencies, found.linear)
+    return BoundFourierMap(frequencies, found.linear, found.single)
 
 
 def _warn_constant(units: Standardizer) -> None:

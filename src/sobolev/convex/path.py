@@ -10,14 +10,8 @@ import numpy as np
 
 from sobolev._typing import Array
 from sobolev.convex.estimator import ConvexSIC
-from sobolev.convex.fitting import (
-    LAMS,
-    REFERENCE_LAM,
-    blas_threads,
-    cross_validate,
-    fit_critic,
-    path,
-)
+from sobolev.convex.fitting import LAMS, REFERENCE_LAM, blas_threads, fit_critic, path
+from sobolev.convex.validation import cross_validate
 
 
 @dataclass(frozen=True)
@@ -86,7 +80,10 @@ def sic_path(
     with blas_threads(sample.p.size):
         start = fit_critic(sample, settings, REFERENCE_LAM)
         solutions = path(start.forms, settings, weights.tolist(), start.solution.eta)
-    varying = estimator.standardizer_.varying
+    units = estimator.standardizer_
+    if start.screening is not None:
+        units = units.keep(start.screening.columns)
+    varying = units.varying
     importances = np.zeros((weights.size, varying.size))
     for row, solution in zip(importances, solutions, strict=True):
         groups = settings.groups
