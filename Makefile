@@ -34,9 +34,10 @@ verify: .venv/.dev ## run the statistical guarantees (slow) and renew their tabl
 	$(BIN)/python benchmarks/hrt.py $(QUICK_FLAG)
 
 bench: .venv/.bench ## time against peers (QUICK=1: a short version)
+	-$(BIN)/python -m pip install -q -c constraints.txt knockpy # needs a C compiler; named if missing
 	$(BIN)/python benchmarks/run.py $(QUICK_FLAG)
 
-reproduce: .venv/.bench ## the experiments of the paper (QUICK=1: a short version)
+reproduce: .venv/.dev ## the experiments of the paper (QUICK=1: a short version)
 	$(BIN)/sobolev reproduce all $(if $(QUICK_FLAG),$(QUICK_FLAG),--out docs/results)
 
 docs: .venv/.docs ## build the documentation

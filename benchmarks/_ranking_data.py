@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import _common as common
 import numpy as np
 from sklearn.datasets import make_friedman1
 
-from sobolev.datasets import make_liang, make_sinexp, make_xor
+from sobolev.datasets import load_plx4720, make_liang, make_sinexp, make_xor
 
 Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -18,7 +19,8 @@ Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 class Task:
     """A data set: how to draw it and how often.
 
-    ``draw(seed, **options)`` returns X, y and the mask of the true columns.
+    ``draw(seed, **options)`` returns X, y and the mask of the true columns. Where the truth is not
+    known, the mask marks the column ``wanted``, whose rank is recorded.
     """
 
     name: str
@@ -26,6 +28,12 @@ class Task:
     options: dict[str, Any]
     seeds: int
     trees: int = 500
+    wanted: str | None = None
+
+    @property
+    def measure(self) -> str:
+        """What a record holds of a ranking."""
+        return "tpr" if self.wanted is None else "rank"
 
 
 def sinexp(seed: int, **options: Any) -> Drawn:
@@ -54,6 +62,12 @@ def friedman(seed: int, **options: Any) -> Drawn:
     return X[:, order], y, order < 5
 
 
+def plx4720(seed: int, **options: Any) -> Drawn:
+    """The same rows for every seed; the mask marks the mutation of BRAF, the drug's target."""
+    found = load_plx4720(common.DATA_HOME, **options)
+    return found.data, found.target, found.feature_names == "BRAF_mut"
+
+
 def _unpack(bunch: Any) -> Drawn:
     return bunch.data, bunch.target, bunch.support
 
@@ -68,17 +82,24 @@ TASKS = (
     Task("XOR, 2 of 200, n = 1000", xor, {"n_samples": 1000, "n_features": 200}, seeds=10),
     Task("XOR, 2 of 1000, n = 1000", xor, {"n_samples": 1000, "n_features": 1000}, 5, trees=100),
     Task("Friedman 1, 5 of 200, n = 500", friedman, {"n_samples": 500, "n_features": 200}, 10),
+    Task("plx4720, n = 359", plx4720, {"min_correlation": 0.0}, 1, trees=100, wanted="BRAF_mut"),
 )
 
 QUICK_TASKS = (
-    Task("SinExp, n = 125", sinexp, {"n_samples": 125}, seeds=3),
-    Task("SinExp, n = 125, 2 classes", sinexp_labels, {"n_samples": 125, "n_classes": 2}, seeds=3),
+    Task("SinExp, n = 125", sinexp, {"n_samples": 125}, 2, trees=50),
+    Task(
+        "SinExp, n = 125, 2 classes", sinexp_labels, {"n_samples": 125, "n_classes": 2}, 2, trees=50
+    ),
     Task(
         "Liang, 12 of 60, n = 150",
         liang,
         {"n_samples": 150, "n_features": 60, "n_informative": 12},
-        seeds=3,
+        seeds=2,
+        trees=50,
     ),
-    Task("XOR, 2 of 30, n = 300", xor, {"n_samples": 300, "n_features": 30}, seeds=3),
-    Task("Friedman 1, 5 of 30, n = 150", friedman, {"n_samples": 150, "n_features": 30}, seeds=3),
+    Task("XOR, 2 of 30, n = 300", xor, {"n_samples": 300, "n_features": 30}, 2, trees=50),
+    Task(
+        "Friedman 1, 5 of 30, n = 150", friedman, {"n_samples": 150, "n_features": 30}, 2, trees=50
+    ),
+    Task("plx4720, screened", plx4720, {"min_correlation": 0.3}, 1, trees=20, wanted="BRAF_mut"),
 )

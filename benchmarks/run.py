@@ -20,6 +20,9 @@ SCRIPTS = (
     "knockoffs",
     "knockoffs_hiv",
     "scale",
+    "wide",
+    "selection",
+    "growth",
 )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sobolev.convex.feature_maps import coupled_forms
-from sobolev.convex.quadratics import LandmarkPart, LinearPart, QuadraticForms, cholesky
+from sobolev.convex.quadratics import LinearPart, QuadraticForms, cholesky
 
 TOL = {"rtol": 1e-6, "atol": 1e-8}  # of the differences, not of the forms
 
@@ -129,18 +129,6 @@ def test_both_forms_of_the_linear_block_agree(draw_sample):
     np.testing.assert_allclose(reduction, B @ np.linalg.solve(dense, B.T), atol=1e-10)
     np.testing.assert_allclose(gram.eliminate(shift, 0.7, B)[0], reduction, atol=1e-10)
     np.testing.assert_allclose(A.solve(v), np.linalg.solve(dense, v), atol=1e-10)
-
-
-def test_landmarks_among_the_rows_need_not_be_multiplied_again(draw_sample):
-    X, psi, p = draw_sample()
-    g, rows = np.array([0.5, 0.2, 0.1, 1.0]), np.array([3, 0, 7])
-    C = X[rows]
-    K = np.exp(-0.5 * ((X[:, None] - C) ** 2 @ g))
-    parts = [LandmarkPart(X, C, where, K, K, K[rows], g, psi, p, p) for where in (rows, None)]
-    weights = np.array([1.0, 2.0, 3.0, 4.0])
-    np.testing.assert_allclose(
-        parts[0].penalty(weights), parts[1].penalty(weights), rtol=1e-12, atol=1e-14
-    )
 
 
 def test_landmark_gradients_are_the_derivatives_of_the_critic(draw_sample, bind_map):

@@ -220,7 +220,8 @@ def test_agrees_with_a_generic_convex_solver(name, k, grouped, forms_of):
     value, U, eta = solve_with_cvxpy(forms, PENALTIES, members)
     assert solution.objective_curve[-1] == pytest.approx(value, rel=1e-7)
     np.testing.assert_allclose(solution.eta, eta, atol=1e-5)
-    assert critic_distance(forms, solution.U, U) < 1e-5
+    # a gap of 1e-10 in the conic solver's objective leaves its critic known to about its root
+    assert critic_distance(forms, solution.U, U) < 5e-5
 
 
 def test_coupled_system_agrees_with_a_generic_convex_solver(coupled):

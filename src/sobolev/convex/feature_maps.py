@@ -232,7 +232,7 @@ class BoundLandmarkMap(BoundMap):
         """The kernel's quadratic forms."""
         K, H = _kernel_matrix(self.spec.kernel, X, self.centers, self.g)
         G = _kernel_matrix(self.spec.kernel, self.centers, self.centers, self.g)[0]
-        return LandmarkPart(X, self.centers, None, K, H, G, self.g, psi, p, omega)
+        return LandmarkPart(X, self.centers, K, H, G, self.g, psi, p, omega)
 
 
 def _kernel_matrix(kernel: str, X: Array, C: Array, g: Array) -> tuple[Array, Array]:

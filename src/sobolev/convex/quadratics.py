@@ -58,8 +58,6 @@ class LandmarkPart:
         The rows.
     centers : array of shape (m, d)
         The landmarks.
-    rows : array of shape (m,) or None
-        Where the landmarks stand among the rows, if they do.
     K, H : array of shape (n, m)
         The kernel and minus its derivative in q/2.
     G : array of shape (m, m)
@@ -77,7 +75,6 @@ class LandmarkPart:
         self,
         X: Array,
         centers: Array,
-        rows: Index | None,
         K: Array,
         H: Array,
         G: Array,
@@ -86,8 +83,8 @@ class LandmarkPart:
         p: Array,
         omega: Array,
     ) -> None:
-        self.X, self.centers, self.rows, self.H, self.G, self.g = X, centers, rows, H, G, g
-        self.omega = omega
+        self.X, self.centers, self.H, self.G, self.g = X, centers, H, G, g
+        self.omega, self._squares = omega, X**2
         self.mean = p @ K
         centred = K - self.mean
         self.M = centred.T @ (p[:, None] * psi)
@@ -102,11 +99,12 @@ class LandmarkPart:
 
     def penalty(self, weights: Array) -> Array:
         """The sum of w_j D_j."""
-        a = self.g**2 * weights
-        T = self.X @ (self.centers * a).T
-        R = T[self.rows] if self.rows is not None else (self.centers * a) @ self.centers.T
-        R = self._HH * R
-        np.subtract(0.5 * (self.X**2 @ a)[:, None], T, out=T)
+        root = self.g * np.sqrt(weights)
+        centers = self.centers * root
+        R = self._HH * (centers @ centers.T)  # numpy computes half of a symmetric product
+        centers *= root
+        T = self.X @ centers.T
+        np.subtract(0.5 * (self._squares @ root**2)[:, None], T, out=T)
         T *= self._weighted_H
         Q = self.H.T @ T
         Q += Q.T.copy()
@@ -281,30 +279,33 @@ class _ShiftedGram:
     """A = diag(b) + rho Z'Z, factored by Cholesky or, if Z has few rows, by Woodbury."""
 
     def __init__(self, linear: LinearPart, b: Array, rho: float) -> None:
-        self.b, self.Z = b, linear.rows if linear.gram is None else None
+        self.Z = linear.rows if linear.gram is None else None
         if self.Z is None:
             A = rho * linear.covariance()
             A[np.diag_indices_from(A)] += b
             self.factor = cholesky(A)
         else:
-            self.scaled = self.Z / b
-            small = self.scaled @ self.Z.T
+            self.root = np.sqrt(b)
+            self.scaled = self.Z / self.root
+            small = self.scaled @ self.scaled.T  # numpy computes half of a symmetric product
             small[np.diag_indices_from(small)] += 1.0 / rho if rho > 0 else np.inf
             self.factor = cholesky(small)
 
     def solve(self, rhs: Array) -> Array:
         if self.Z is None:
             return sl.cho_solve((self.factor, True), rhs, check_finite=False)
+        rhs = rhs / self.root[:, None]
         inner = sl.cho_solve((self.factor, True), self.scaled @ rhs, check_finite=False)
-        return rhs / self.b[:, None] - self.scaled.T @ inner
+        return (rhs - self.scaled.T @ inner) / self.root[:, None]
 
     def quadratic_inverse(self, B: Array) -> Array:
         """B A⁻¹ B'."""
         if self.Z is None:
             half = sl.solve_triangular(self.factor, B.T, lower=True, check_finite=False)
             return half.T @ half
+        B = B / self.root
         half = sl.solve_triangular(self.factor, self.scaled @ B.T, lower=True, check_finite=False)
-        return (B / self.b) @ B.T - half.T @ half
+        return B @ B.T - half.T @ half
 
 
 class QuadraticForms:
