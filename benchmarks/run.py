@@ -21,6 +21,7 @@ SCRIPTS = (
     "knockoffs_hiv",
     "scale",
     "wide",
+    "solver_profile",
     "selection",
     "growth",
 )

@@ -185,7 +185,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                 record = task | in_child(task) | {"version": __version__}
                 common.append_record(path, record)
                 print(json.dumps(record), flush=True)
-    common.write_section(output / "RESULTS.md", "wide", render(common.read_records(path)))
+    section = render(common.read_records(path))
+    common.write_section(output / "RESULTS.md", "wide", section)
+    if output == common.FOLDER:
+        table = section.strip().split("\n\n")[-1]
+        common.write_section(output.parent / "docs" / "scale.md", "wide", table)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,28 @@ def test_neural_resumes_and_renders(load, tmp_path):
     assert "ensemble of 16" in text
 
 
+def test_wide_resumes_and_renders(load, tmp_path):
+    wide, common = load("wide"), load("_common")
+    argv = ["--quick", "--only", "ConvexSIC", "--output", str(tmp_path)]
+    wide.main(argv)
+    records = common.read_records(tmp_path / "results" / "wide.jsonl")
+    assert [r["method"] for r in records] == ["ConvexSIC", "ConvexSIC, single precision"]
+    assert all(r["columns"] >= 2000 and r["missed"] == 0 for r in records)
+    assert records[0]["peak_gb"] > records[0]["data_gb"] > 0
+    wide.main(argv)
+    assert common.read_records(tmp_path / "results" / "wide.jsonl") == records
+    assert "four shapes, 100 × 5,200 | ConvexSIC | 1 |" in (tmp_path / "RESULTS.md").read_text()
+
+
+def test_solver_profile_counts_systems(load, tmp_path):
+    load("solver_profile").main(["--quick", "--output", str(tmp_path)])
+    (record,) = load("_common").read_records(tmp_path / "results" / "solver_profile.jsonl")
+    assert record["profile"]["systems"] > record["profile"]["last"] > 0
+    assert 0.5 < sum(record["profile"]["shares"].values()) < 1
+    for plain, warm, accelerated in record["iterations"].values():
+        assert 1 <= min(warm, accelerated) <= plain < 3000
+
+
 def test_the_plain_loop_finds_what_the_closed_form_finds(load):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 6))

@@ -1,0 +1,200 @@
+"""Where the time of a ConvexSIC fit goes, and what faster iterations could save.
+
+    python benchmarks/solver_profile.py [--quick] [--only NAME]
+
+Counts the linear systems of a fit and the CPU time of their parts, and the iterations that the
+fixed point needs: plain, from the solution of the lam before, and with Anderson acceleration.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import _common as common
+import numpy as np
+from _ranking_data import Drawn, liang, sinexp
+
+from sobolev import ConvexSIC, __version__
+from sobolev.convex.fitting import bind, fit_critic, measure_forms, next_metric
+from sobolev.convex.solvers import ETA_FLOOR, Penalties, Solution, alternating
+from sobolev.criterion import normalized_importances
+
+LAM, TOLERANCES, MEMORY, MOST = 0.03, (1e-3, 1e-6), 5, 3000
+# The functions that a fit spends its time in, by file and name.
+PARTS = {
+    "penalty Σ w D": [("quadratics.py", "penalty")],
+    "linear block": [("quadratics.py", "eliminate")],
+    "squared gradients": [("quadratics.py", "squared_gradients")],
+    "kernel and forms": [("fitting.py", "bind"), ("fitting.py", "measure_forms")],
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A data set by name."""
+
+    name: str
+    draw: Callable[..., Drawn]
+    options: dict[str, Any]
+
+
+CASES = (
+    Case("SinExp, 500 × 50", sinexp, {"n_samples": 500}),
+    Case("Liang, 500 × 500", liang, {"n_samples": 500}),
+    Case("SinExp, 500 × 10,000", sinexp, {"n_samples": 500, "n_features": 10_000}),
+)
+QUICK_CASES = (Case("SinExp, 100 × 20", sinexp, {"n_samples": 100, "n_features": 20}),)
+
+
+def profile(X: np.ndarray, y: np.ndarray) -> common.Record:
+    """CPU seconds of a default fit, in all and by part, and how many systems it solved."""
+    watch = cProfile.Profile(time.process_time)
+    watch.enable()
+    model = ConvexSIC(random_state=0).fit(X, y)
+    watch.disable()
+    stats: Any = pstats.Stats(watch)
+    calls: dict[tuple[str, str], tuple[int, float]] = {}
+    for (file, _, name), (count, _, _, cumulative, _) in stats.stats.items():
+        key = (file.rsplit("/", 1)[-1], name)
+        if cumulative > calls.get(key, (0, -1.0))[1]:  # of methods of one name, the outermost
+            calls[key] = (count, cumulative)
+
+    def within(*names: tuple[str, str]) -> float:
+        return sum(calls[name][1] for name in names if name in calls)
+
+    total = stats.total_tt
+    shares = {part: within(*names) / total for part, names in PARTS.items()}
+    solve = ("quadratics.py", "solve")
+    inside = shares["penalty Σ w D"] + shares["linear block"]
+    shares["rest of the systems"] = max(within(solve) / total - inside, 0.0)
+    return {
+        "seconds": total,
+        "systems": int(calls[("quadratics.py", "penalty")][0]),
+        "last": int(model.objective_curve_.size),
+        "rounds": int(model.n_rounds_),
+        "validation": within(("validation.py", "cross_validate")) / total,
+        "shares": shares,
+    }
+
+
+def anderson(forms: Any, penalties: Penalties, tol: float, most: int = MOST) -> int:
+    """Systems until the importances rest, extrapolating their logarithms (type II, ``MEMORY``).
+
+    A step that does not lower the objective is taken back to the plain one.
+    """
+    d = forms.n_features
+    at = np.full(d, -np.log(d))
+    steps: list[np.ndarray] = []
+    places: list[np.ndarray] = []
+    best = np.inf
+    for count in range(1, most + 1):
+        eta = np.exp(at)
+        eta /= eta.sum()
+        weights = 1.0 / np.maximum(eta, ETA_FLOOR)
+        U = forms.solve(weights, penalties.lam, penalties.rho, penalties.tau)
+        objective = -0.5 * float(np.sum(U * forms.M))
+        squares = np.maximum(forms.squared_gradients(U), 0.0)
+        new = np.maximum(normalized_importances(squares, penalties.epsilon), ETA_FLOOR)
+        if 0.5 * np.abs(new - eta).sum() <= tol:
+            return count
+        if objective > best + 1e-12 and places:
+            at, steps, places = plain, [], []  # noqa: F821  (set below, before this can happen)
+            best = np.inf
+            continue
+        best = objective
+        plain = np.log(new)
+        places, steps = [*places, at][-MEMORY:], [*steps, plain - at][-MEMORY:]
+        if len(steps) == 1:
+            at = plain
+            continue
+        F = np.array([step - steps[-1] for step in steps[:-1]]).T
+        gamma = np.linalg.lstsq(F, -steps[-1], rcond=1e-10)[0]
+        at = places[-1] + steps[-1]
+        for g, place, step in zip(gamma, places[:-1], steps[:-1], strict=True):
+            at = at + g * ((place + step) - (places[-1] + steps[-1]))
+    return most
+
+
+def iterations(X: np.ndarray, y: np.ndarray) -> common.Record:
+    """Systems to each tolerance on the forms of the last round, cold, warm and accelerated."""
+    model = ConvexSIC(lam=LAM, random_state=0)
+    sample, settings, _ = model._prepare(X, y, None)
+    fit = fit_critic(sample, settings, LAM)
+    if fit.screening is not None:
+        sample = sample.columns(fit.screening.columns)
+    bound = bind(sample, settings, next_metric(fit.solution, None))
+    forms = measure_forms(bound, sample, "product", 0)
+    penalties = Penalties(LAM, settings.rho, settings.tau, settings.epsilons[-1])
+    before = Penalties(10**0.5 * LAM, settings.rho, settings.tau, settings.epsilons[-1])
+    sparser: Solution = alternating(forms, before, tol=TOLERANCES[0], max_iter=MOST)
+    warm = 0.5 * sparser.eta + 0.5 / sparser.eta.size
+    found: common.Record = {}
+    for tol in TOLERANCES:
+        plain = alternating(forms, penalties, tol=tol, max_iter=MOST)
+        started = alternating(forms, penalties, eta=warm, tol=tol, max_iter=MOST)
+        found[f"{tol:g}"] = [
+            plain.n_iter + 1,
+            started.n_iter + 1,
+            anderson(forms, penalties, tol),
+        ]
+    return found
+
+
+def render(records: Sequence[common.Record]) -> str:
+    """The section of RESULTS.md."""
+    parts = [*PARTS, "rest of the systems"]
+    times = [
+        [
+            record["name"],
+            f"{record['profile']['seconds']:.1f}",
+            str(record["profile"]["systems"]),
+            f"{record['profile']['last']} of {record['profile']['rounds']} rounds",
+            f"{100 * record['profile']['validation']:.0f} %",
+            *(f"{100 * record['profile']['shares'][part]:.0f} %" for part in parts),
+        ]
+        for record in records
+    ]
+    header = ["data", "CPU, s", "systems", "of the last round", "cross-validation", *parts]
+    counts = [
+        [record["name"], tol, *(str(count) for count in record["iterations"][tol])]
+        for record in records
+        for tol in record["iterations"]
+    ]
+    return f"""
+## Where the time of a fit goes
+
+`ConvexSIC` with default settings on one thread under a profiler, and the systems that the fixed
+point needs at lam = {LAM:g}: from uniform importances, from the solution of a lam √10 times as
+large (half-way back to uniform, as along the path), and with Anderson acceleration of the logarithm
+of the importances (memory {MEMORY}, at most {MOST:,}).
+sobolev {__version__}; regenerate with `python benchmarks/solver_profile.py`.
+
+{common.markdown_table(header, times)}
+
+{common.markdown_table(["data", "tolerance", "plain", "warm", "Anderson"], counts)}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = common.argument_parser("Where the time of a fit goes.")
+    args = parser.parse_args(argv)
+    output = common.output_folder(args)
+    path = output / "results" / "solver_profile.jsonl"
+    for case in common.choose(QUICK_CASES if args.quick else CASES, args.only):
+        X, y, _ = case.draw(0, **case.options)
+        record = {"name": case.name, "version": __version__, "profile": profile(X, y)}
+        record["iterations"] = iterations(X, y)
+        common.append_record(path, record)
+        print(record, flush=True)
+    latest = {record["name"]: record for record in common.read_records(path)}
+    section = render(list(latest.values()))
+    common.write_section(output / "RESULTS.md", "solver_profile", section)
+
+
+if __name__ == "__main__":
+    main()
