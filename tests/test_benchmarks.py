@@ -1,19 +1,11 @@
 """The benchmark scripts run, resume after a kill, and leave the results alone if quick."""
 
-import importlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a script as ``python benchmarks/script.py`` would find it."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module
 
 
 def test_a_quick_run_leaves_the_results_alone(load, monkeypatch, tmp_path):

@@ -1,20 +1,9 @@
 """The benchmarks of growth and of selection run, resume, and say what they find."""
 
-import importlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a script as ``python benchmarks/script.py`` would find it."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module
 
 
 @pytest.fixture

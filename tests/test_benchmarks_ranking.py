@@ -1,6 +1,5 @@
 """The ranking benchmark: resuming, peers that are absent or fail, ties, computed verdicts."""
 
-import importlib
 import sys
 from pathlib import Path
 
@@ -8,13 +7,6 @@ import numpy as np
 import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a script as ``python benchmarks/script.py`` would find it."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module
 
 
 @pytest.fixture

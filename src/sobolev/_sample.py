@@ -37,7 +37,7 @@ class Sample:
 
     def columns(self, index: Index) -> Sample:
         """Some of the columns."""
-        return Sample(self.X[:, index].astype(float), self.psi, self.p)
+        return Sample(self.X[:, index].astype(float, copy=False), self.psi, self.p)
 
 
 def stratified_folds(sample: Sample, k: int) -> list[Index]:

@@ -1,17 +1,12 @@
 """The benchmark of rows beyond memory runs and says what it found."""
 
-import importlib
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("pyarrow", reason="the benchmark writes Parquet")
-FOLDER = Path(__file__).resolve().parent.parent.parent / "benchmarks"
 
 
-def test_a_small_table(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    scale, common = importlib.import_module("scale"), importlib.import_module("_common")
+def test_a_small_table(load, monkeypatch, tmp_path):
+    scale, common = load("scale"), load("_common")
     monkeypatch.setattr(scale, "SETTINGS", {"one round": scale.SETTINGS["one round"]})
     in_child = scale.in_child
 
