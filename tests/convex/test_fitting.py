@@ -459,3 +459,15 @@ def test_without_relaxed_lams_the_risk_is_that_of_the_solution():
     plain = cross_validate(sample, settings, (0.1,), folds)
     same = cross_validate(sample, settings, (0.1,), folds, relaxed=(0.1,))
     np.testing.assert_allclose(plain, same, rtol=1e-6)
+
+
+def test_the_screen_is_not_drowned_by_many_columns():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((300, 1500))
+    y = X[:, 0] + X[:, 900] ** 2 + 0.5 * rng.standard_normal(300)
+    metric = start_metric(standardized(X, y))
+    assert metric.argmax() == 900
+    assert metric.max() > 1
+    assert np.sum(metric[metric < 0.1]) <= 20 + 1e-9
+    fit = fit_critic(standardized(X, y), Settings(LandmarkMap(), rounds=3), 0.1)
+    assert set(np.argsort(-fit.solution.eta)[:2]) == {0, 900}

@@ -63,9 +63,10 @@ WARM_FLOOR = 0.01
 ROUND_ITERATIONS = 4
 AUTO_ROUNDS = 10
 
-# The screen for second-order effects: thresholds, and the weight of columns below them.
+# The screen for second-order effects: thresholds, the weight of columns below them, and the most
+# that all of these may weigh together, lest a few columns drown among thousands.
 SCREEN_PAIRS, SCREEN_CURVATURE = 6.0, 4.0
-SCREEN_FLOOR = 0.1
+SCREEN_FLOOR, SCREEN_BACKGROUND = 0.1, 20.0
 
 # Up to this many rows one BLAS thread is as fast as several, and far faster on a busy machine.
 SMALL_SAMPLE = 1000
@@ -236,8 +237,8 @@ def start_metric(sample: Sample | Stream) -> Array:
     A kernel on hundreds of columns is blind to a curvature or an interaction without main effect
     (XOR). Two screens, squared gradients of the quadratic critics x' E[psi x x'] x, see them:
     b_j² = sum_k E[psi x_j x_k]², whose excess over the median is measured in robust deviations, and
-    the z-score of E[psi x_j²]. Columns that clear either threshold start with up to 1/FLOOR times
-    the weight of the others; the rounds that follow decide.
+    the z-score of E[psi x_j²]. Columns that clear either threshold start with ten times the weight
+    of the others, and more beyond 200 columns; the rounds that follow decide.
     """
     if isinstance(sample, Stream):
         sample = sample.screen
@@ -252,7 +253,8 @@ def start_metric(sample: Sample | Stream) -> Array:
     score = np.maximum(pairs / (SCREEN_PAIRS * spread + 1e-300), curved / SCREEN_CURVATURE)
     if score.max() <= 1.0 or spread == 0.0:
         return np.ones(X.shape[1])
-    return np.where(score > 1.0, score / score.max(), 0.0) + SCREEN_FLOOR
+    floor = min(SCREEN_FLOOR, SCREEN_BACKGROUND / X.shape[1])
+    return np.where(score > 1.0, score / score.max(), 0.0) + floor
 
 
 def fit_critic(
