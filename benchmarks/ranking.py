@@ -1,6 +1,7 @@
 """Quality and time of rankings, ours beside their peers.
 
     python benchmarks/ranking.py [--quick] [--seeds N] [--only NAME] [--method NAME]
+                                    [--render]
 
 Every finished fit is a line of results/ranking.jsonl at once, keyed by version, settings and seed:
 a run that was killed goes on where it stopped. After a change of the code under the same version,
@@ -23,7 +24,7 @@ import numpy as np
 from _ranking_data import QUICK_TASKS, TASKS, Task
 from _ranking_memory import extra_memory
 from _ranking_peers import PEERS, missing, version, warm_up
-from _ranking_report import Results, core_table, render
+from _ranking_report import Results, core_table, quality_table, render, verdict_text
 from _ranking_store import Store, key
 from sklearn.linear_model import ElasticNetCV
 from sklearn.pipeline import make_pipeline
@@ -253,6 +254,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = common.argument_parser("Quality and time of rankings.")
     parser.add_argument("--seeds", type=int, help="seeds of each data set and method")
     parser.add_argument("--method", metavar="NAME", help="only methods with NAME in their names")
+    parser.add_argument("--render", action="store_true", help="only write the tables")
     args = parser.parse_args(argv)
     folder = common.output_folder(args)
     tasks = QUICK_TASKS if args.quick else TASKS
@@ -260,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not methods:
         raise SystemExit(f"--method {args.method}: choose among {'; '.join(METHODS)}")
     store = Store(folder / "results")
-    for task in common.choose(tasks, args.only):
+    for task in [] if args.render else common.choose(tasks, args.only):
         most = args.seeds or max(n_seeds(task, m, args.quick) for m in methods)
         for seed in range(most):
             plan = make_plan(task, seed, methods, store, quick=args.quick, seeds=args.seeds)
@@ -269,7 +271,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     measure(task, seed, plan, store, quick=args.quick)
             except FileNotFoundError as error:  # of the real data
                 print(f"{task.name} is left out: {error}")
-    if args.only is None:
+    if args.only is None and not args.render:
         # The processes take a second or more each: a quick run starts two.
         measure_memory(tasks, methods[:1] if args.quick else methods, store, args.quick)
     found = results(tasks, store, args.quick)
@@ -278,6 +280,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if folder == common.FOLDER:
         for path in (folder.parent / "README.md", folder.parent / "docs" / "choosing.md"):
             common.write_section(path, "ranking", core_table(found))
+        peers = f"{quality_table(found)}\n\n{verdict_text(found)}"
+        common.write_section(folder.parent / "docs" / "comparison.md", "peers", peers)
     print(section)
 
 
