@@ -141,7 +141,7 @@ def reasons_list(found: Results) -> str:
     for method in found.methods:
         given: dict[str, list[str]] = {}
         for task in shown:
-            if reason := found.reasons.get((task.name, method)):
+            if reason := found.reasons.get((task.name, method)) or _failure(found, task, method):
                 given.setdefault(reason, []).append(task.name)
         for reason, names in given.items():
             where = "" if len(names) == len(shown) else f" on {'; '.join(names)}"
@@ -150,6 +150,12 @@ def reasons_list(found: Results) -> str:
         if task.wanted is not None and task not in shown:
             lines.append(f"- {task.name}: `SOBOLEV_DATA_HOME` must name the folder of the data.")
     return "Not run:\n\n" + "\n".join(lines) if lines else "Everything ran."
+
+
+def _failure(found: Results, task: Task, method: str) -> str | None:
+    records = found.records.get((task.name, method), {}).values()
+    errors = [record["error"] for record in records if record.get("error")]
+    return f"fails with `{errors[0]}`" if errors else None
 
 
 def notes_list(found: Results) -> str:

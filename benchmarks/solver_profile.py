@@ -1,6 +1,6 @@
 """Where the time of a ConvexSIC fit goes, and what faster iterations could save.
 
-    python benchmarks/solver_profile.py [--quick] [--only NAME]
+    python benchmarks/solver_profile.py [--quick] [--only NAME] [--render]
 
 Counts the linear systems of a fit and the CPU time of their parts, and the iterations that the
 fixed point needs: plain, from the solution of the lam before, and with Anderson acceleration.
@@ -153,13 +153,14 @@ def render(records: Sequence[common.Record]) -> str:
             record["name"],
             f"{record['profile']['seconds']:.1f}",
             str(record["profile"]["systems"]),
-            f"{record['profile']['last']} of {record['profile']['rounds']} rounds",
+            str(record["profile"]["rounds"]),
+            str(record["profile"]["last"]),
             f"{100 * record['profile']['validation']:.0f} %",
             *(f"{100 * record['profile']['shares'][part]:.0f} %" for part in parts),
         ]
         for record in records
     ]
-    header = ["data", "CPU, s", "systems", "of the last round", "cross-validation", *parts]
+    header = ["data", "CPU, s", "systems", "rounds", "systems of the last", "cross-validation"]
     counts = [
         [record["name"], tol, *(str(count) for count in record["iterations"][tol])]
         for record in records
@@ -174,7 +175,7 @@ large (half-way back to uniform, as along the path), and with Anderson accelerat
 of the importances (memory {MEMORY}, at most {MOST:,}).
 sobolev {__version__}; regenerate with `python benchmarks/solver_profile.py`.
 
-{common.markdown_table(header, times)}
+{common.markdown_table([*header, *parts], times)}
 
 {common.markdown_table(["data", "tolerance", "plain", "warm", "Anderson"], counts)}
 """
@@ -182,10 +183,12 @@ sobolev {__version__}; regenerate with `python benchmarks/solver_profile.py`.
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = common.argument_parser("Where the time of a fit goes.")
+    parser.add_argument("--render", action="store_true", help="only write the tables")
     args = parser.parse_args(argv)
     output = common.output_folder(args)
     path = output / "results" / "solver_profile.jsonl"
-    for case in common.choose(QUICK_CASES if args.quick else CASES, args.only):
+    cases = [] if args.render else common.choose(QUICK_CASES if args.quick else CASES, args.only)
+    for case in cases:
         X, y, _ = case.draw(0, **case.options)
         record = {"name": case.name, "version": __version__, "profile": profile(X, y)}
         record["iterations"] = iterations(X, y)
