@@ -130,7 +130,7 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
     screen : int, None or "auto", default="auto"
         Fit on so many columns that may matter instead of all; those that the optimum would not
         leave out join (``screening_``). "auto" begins with 2,000 if there are more than 5,000.
-        None fits all at once.
+        None fits all at once; so does every fit that reads more than 5,000 rows in chunks.
     precision : {"double", "single"}, default="double"
         "single" forms Fourier features and the products of a chunk of rows in single precision and
         keeps the rows of a screened fit so; sums and solves are always double.
