@@ -177,8 +177,19 @@ def test_plx4720_finds_and_tests(small_plx):
     assert pvalues == sorted(pvalues)
     assert all(pvalue <= qvalue for _, pvalue, qvalue in tested["features"])
     assert "BRAF_mut" in tested["selected"]
-    knockoffs = plx4720.measure({"part": "tested", "method": "knockoffs"}, 0)
-    assert "BRAF_mut" in [row[0] for row in knockoffs["features"]]
+    knockoffs = plx4720.measure({"part": "tested", "method": plx4720.KNOCKOFFS}, 0)
+    assert knockoffs["features"][0][0] == "BRAF_mut"
+
+
+def test_the_shortlist_of_knockoffs_is_chosen_on_other_rows(small_plx):
+    X, y, _ = plx4720._data()
+    columns, rows = plx4720.shortlist(X, y)
+    y = y.copy()
+    y[rows] = 0.0
+    again, same = plx4720.shortlist(X, y)
+    np.testing.assert_array_equal(again, columns)
+    np.testing.assert_array_equal(same, rows)
+    assert rows.size == y.size - y.size // 3
 
 
 @pytest.fixture

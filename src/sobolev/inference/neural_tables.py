@@ -9,8 +9,8 @@ import numpy as np
 from sobolev._typing import AnyArray, Array, Index
 from sobolev.inference.tables import _CriticEvaluator
 
-# Rows times copies evaluated at once.
-CHUNK_ROWS = 2**15
+# Rows times copies evaluated at once: their activations stay in the cache.
+CHUNK_ROWS = 2**13
 PRECISION = np.float32
 # Values of a column between which the statistic is interpolated linearly.
 N_NODES = 14
@@ -26,6 +26,7 @@ class NeuralEvaluator(_CriticEvaluator):
         self.networks = [_single(ensemble.network) for ensemble in estimator._ensembles]
         self.reference = estimator.reference_[:MAX_REFERENCE]
         self.exact = not any(network.pairs for network in self.networks)
+        self.n_copies = 1 if self.exact or statistic == "witness" else 1 + len(self.reference)
         self.first = [_first_layer(network, self.z) for network in self.networks]
 
     def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:
@@ -47,7 +48,7 @@ class NeuralEvaluator(_CriticEvaluator):
 
     def _in_chunks(self, columns: Index, values: Array) -> Array:
         """The statistic at values (n, Q, c) of the columns in standard units."""
-        step = max(1, CHUNK_ROWS // values.shape[1])
+        step = max(1, CHUNK_ROWS // (values.shape[1] * self.n_copies))
         starts = range(0, values.shape[0], step)
         slices = [slice(start, start + step) for start in starts]
         return np.concatenate([self._rows(rows, columns, values[rows]) for rows in slices])
@@ -71,16 +72,17 @@ class NeuralEvaluator(_CriticEvaluator):
         n = psi.shape[0]
         drawn = self.reference if self.statistic == "risk" else self.reference[:0]
         copies = [psi, *(np.broadcast_to(r, psi.shape) for r in drawn)]
-        y = np.repeat(np.stack(copies), Q, axis=1)  # (C, n Q, k)
+        y = np.stack(copies)  # (C, n, k)
         total: Any = 0.0
         count = 0
         for network, first in zip(self.networks, self.first, strict=True):
             values_of = self._moved(network, first, rows, columns, values, y)
             if not network.pairs:
-                values_of = np.einsum("ekr,crk->ecr", values_of, y)
-            total = total + values_of.sum(axis=0)
+                of_rows = values_of.reshape(*values_of.shape[:2], n, Q)
+                values_of = np.einsum("eknq,cnk->ecnq", of_rows, y)
+            total = total + values_of.sum(axis=0).reshape(len(copies), n, Q)
             count += values_of.shape[0]
-        f = (total / count).reshape(len(copies), n, Q)
+        f = total / count
         if self.statistic == "witness":
             found: Array = f[0]
             return found
@@ -99,7 +101,7 @@ class NeuralEvaluator(_CriticEvaluator):
         weights = network.first_weights[:, columns]  # (E, c, H)
         shift = (values - self.z[rows][:, None, columns]).astype(PRECISION)
         E, H = weights.shape[0], weights.shape[2]
-        change = np.einsum("nqc,ech->enqh", shift, weights)
+        change = shift @ weights[:, None]  # (E, n, Q, H)
         pre = (first[:, rows, None] + change).reshape(E, 1, -1, H)
         own = None
         if network.pairs and y is not None:

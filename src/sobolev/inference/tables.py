@@ -306,7 +306,9 @@ class PredictorEvaluator:
     def _copies(self, columns: Index, values: Array) -> Array:
         """The statistic of one copy of the rows for each entry of the values."""
         n, Q = self.X.shape[0], values.shape[0]
-        stacked = np.concatenate([_replaced(self.X, columns, v) for v in values])
+        stacked = np.tile(self.X.astype(float, copy=False), (Q, 1))
+        each = values if values.ndim == 3 else values[:, None]  # (Q, n or 1, len(columns))
+        stacked.reshape(Q, n, -1)[:, :, columns] = each
         rows: Any = stacked
         if self.names is not None:
             import pandas as pd

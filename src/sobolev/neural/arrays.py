@@ -64,6 +64,11 @@ def activation(pre: Array, slope: float, keep: Keep | None) -> tuple[Array, Arra
     return pre, mask
 
 
+def rectified(pre: Array, slope: float) -> Array:
+    """Values of a (leaky) ReLU on numpy, in place, without a mask."""
+    return np.maximum(pre, slope * pre if slope else 0.0, out=pre)
+
+
 def keep_freed_memory() -> None:
     """Let the C library keep freed memory up to 32 MiB instead of handing it back at once.
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sobolev.neural.arrays import Array, Keep, activation
+from sobolev.neural.arrays import Array, Keep, activation, rectified
 
 
 def matmul(z: Array, W: Array) -> Array:
@@ -75,13 +75,21 @@ class Stack:
         n = len(self.weights)
         return Stack(parameters[:n], parameters[n:], self.slope)
 
-    def forward_from(self, pre: Array) -> Array:
-        """Values of the last layer from the product of the input with the first, no dropout."""
-        if self.biases:
-            pre = pre + self.biases[0][:, None]
-        z, _ = activation(pre, self.slope, None)
+    def values(self, z: Array) -> Array:
+        """Values of the last layer, without dropout and with nothing kept for other passes."""
+        for level, W in enumerate(self.weights):
+            z = self._activated(matmul(z, W), level)
+        return z
+
+    def values_from(self, pre: Array) -> Array:
+        """Values of the last layer from the product of the input with the first."""
         rest = Stack(self.weights[1:], self.biases[1:], self.slope)
-        return rest.forward(z, [None] * len(rest.weights)).output
+        return rest.values(self._activated(pre, 0))
+
+    def _activated(self, pre: Array, level: int) -> Array:
+        if self.biases:
+            pre = pre + self.biases[level][:, None]
+        return rectified(pre, self.slope)
 
     def forward(self, z: Array, keeps: list[Keep | None]) -> Passes:
         """Values of the last layer, and what the other passes need."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import torch
 
-from sobolev.neural.arrays import Array, Keep, activation, to_numpy
+from sobolev.neural.arrays import Array, Keep, activation, rectified, to_numpy
 from sobolev.neural.layers import Passes, Stack, matmul, outer
 
 Keeps = Sequence[Keep | None]
@@ -67,6 +67,13 @@ def _total(rows: Array) -> Array:
     if rows.shape[1] == 2:
         return rows[:, :1] + rows[:, 1:]
     return rows if rows.shape[1] == 1 else rows.sum(1)[:, None]
+
+
+def _with_responses(rows: Array, of_y: Array) -> Array:
+    """Rows (E, 1, N, H) plus what the responses (E, C, n, H) add, each to N / n rows on end."""
+    E, C, n, H = of_y.shape
+    apart = rows.reshape(E, -1, n, rows.shape[2] // n, H)
+    return (apart + of_y[:, :, :, None]).reshape(E, C, -1, H)
 
 
 def _stack_dropouts(stack: Stack, own: bool, rate: float) -> Dropouts:
@@ -135,8 +142,12 @@ class Perceptron(_Traced):
         return self.Wx
 
     def values_from(self, pre: Array, y: Array | None) -> Array:
-        """Values from the product of x with the first layer."""
-        return self._run(pre, y, [None] * len(self.dropouts))[2]
+        """Values from the product of x with the first layer, see :func:`_with_responses`."""
+        if self.Wy is not None:
+            pre = _with_responses(pre, matmul(y, self.Wy))
+        if self.bias is not None:
+            pre = pre + self.bias[:, None]
+        return self._output(self.hidden.values(rectified(pre, self.hidden.slope)))
 
     def trace(self, x: Array, y: Array | None, keeps: Keeps) -> PerceptronTrace:
         """Run the forward pass."""
@@ -150,11 +161,14 @@ class Perceptron(_Traced):
             pre = pre + self.bias[:, None]
         z, mask = activation(pre, self.hidden.slope, keeps[0])
         passes = self.hidden.forward(z, list(keeps[1:]))
-        out = matmul(passes.output, self.V)
+        return mask, passes, self._output(passes.output)
+
+    def _output(self, z: Array) -> Array:
+        """Values (E, C, N) from the last hidden layer; the copies are the outputs if several."""
+        out = matmul(z, self.V)
         if self.offset is not None:
             out = out + self.offset[:, None]
-        values = out[..., 0] if out.shape[-1] == 1 else out[:, 0].swapaxes(1, 2)
-        return mask, passes, values
+        return out[..., 0] if out.shape[-1] == 1 else out[:, 0].swapaxes(1, 2)
 
 
 @dataclass
@@ -270,10 +284,9 @@ class Branched(_TwoBranches):
         )
 
     def values_from(self, pre: Array, y: Array | None) -> Array:
-        """Values from the product of x with the first layer."""
-        phi = self.branch_x.forward_from(pre)
-        psi = self.branch_y.forward(y, [None] * len(self.branch_y.weights)).output
-        return self.joint.values(phi, psi)
+        """Values from the product of x with the first layer, see :func:`_with_responses`."""
+        phi = self.branch_x.values_from(pre)
+        return self.joint.values_from(matmul(phi, self.joint.Wx), self.branch_y.values(y))
 
     def trace(self, x: Array, y: Array | None, keeps: Keeps) -> BranchedTrace:
         """Run the forward pass."""
@@ -343,10 +356,11 @@ class Bilinear(_TwoBranches):
         return replace(self, branch_x=x, branch_y=y, V=parameters[-1])
 
     def values_from(self, pre: Array, y: Array | None) -> Array:
-        """Values from the product of x with the first layer."""
-        phi = self.branch_x.forward_from(pre)
-        psi = self.branch_y.forward(y, [None] * len(self.branch_y.weights)).output
-        return (matmul(phi, self.V) * psi).sum(-1)
+        """Values from the product of x with the first layer, see :func:`_with_responses`."""
+        phi = matmul(self.branch_x.values_from(pre), self.V)
+        psi = self.branch_y.values(y)
+        E, C, n, k = psi.shape
+        return (phi.reshape(E, -1, n, phi.shape[2] // n, k) @ psi[..., None]).reshape(E, C, -1)
 
     def trace(self, x: Array, y: Array | None, keeps: Keeps) -> BilinearTrace:
         """Run the forward pass."""
