@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sobolev import __version__
+from sobolev.experiments import _plx4720_page, hiv, load_experiment, pages, plx4720, sinexp
 from sobolev.experiments import _rates as rates
-from sobolev.experiments import hiv, load_experiment, pages, plx4720, sinexp
 from sobolev.experiments._engine import append_record
 
 
@@ -190,3 +190,31 @@ def test_hiv_goal(ours, word):
     each = [ours[0] // 15, ours[1] // 15]
     records = [record(task, {"ebh0": each}) for task in hiv.tasks(False, 1)]
     assert f"is {word}." in hiv.reading(records)
+
+
+@pytest.mark.parametrize(
+    ("true", "false", "warned"), [(8, 2, False), (7, 3, True)], ids=["kept", "exceeded"]
+)
+def test_hiv_says_when_the_test_finds_more_others_than_promised(true, false, warned):
+    records = [record(task, {"hrt": [true, false]}) for task in hiv.tasks(False, 2)]
+    said = hiv.reading(records)
+    assert f"finds {15 * true:.1f} true and {15 * false:.1f} others" in said
+    assert ("more than 20%" in said) == warned
+
+
+@pytest.mark.parametrize(
+    ("forest", "words"), [(0.4, "is reached by ConvexSIC;"), (0.6, "is not reached;")]
+)
+def test_plx4720_goal_needs_both_regressors(forest, words):
+    errors = {"elastic net": (0.5, 0.5), "ConvexSIC": (0.4, forest), "NeuralSIC": (0.6, 0.4)}
+    records = [
+        record(task, {"errors": {"10": dict(zip(plx4720.REGRESSORS, pair, strict=True))}})
+        for method, pair in errors.items()
+        for task in plx4720.tasks(False, 3)
+        if task.settings["part"] == "split" and task.settings["method"] == method
+    ]
+    for each in records:
+        each["result"]["first"] = "BRAF_mut"
+    said = _plx4720_page.reading(records)
+    assert words in said
+    assert "ConvexSIC top-10 against elastic net top-10 on the same splits is 0.100 ± 0.000" in said

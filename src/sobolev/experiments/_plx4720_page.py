@@ -164,26 +164,40 @@ def tests_table(records: Sequence[Record]) -> str:
     return f"{table}\n\nSelected at a false discovery rate of 10 %, {said}."
 
 
+def gap_to_net(
+    records: Sequence[Record], method: str, regressor: str
+) -> tuple[float, float] | None:
+    """The error of ten features less that of elastic net's on the same splits: mean and se."""
+    ours = errors_of(records, method, 10, ROWS[0], regressor)
+    theirs = errors_of(records, "elastic net", 10, ROWS[0], regressor)
+    gaps = [ours[seed] - theirs[seed] for seed in sorted(set(ours) & set(theirs))]
+    return mean_and_error(gaps) if gaps else None
+
+
 def reading(records: Sequence[Record]) -> str:
     """What the numbers say, in words."""
-    said = []
+    said, reached = [], []
     for method in ("ConvexSIC", "NeuralSIC"):
-        words = []
-        for regressor in REGRESSORS:
-            ours = errors_of(records, method, 10, ROWS[0], regressor)
-            theirs = errors_of(records, "elastic net", 10, ROWS[0], regressor)
-            gaps = [ours[s] - theirs[s] for s in sorted(set(ours) & set(theirs))]
-            if not gaps:
-                continue
-            mean, error = mean_and_error(gaps)
-            verb = "lower" if mean < 0 else "higher"
-            spread = "" if np.isnan(error) else f" ± {error:.3f}"
-            words.append(f"{abs(mean):.3f}{spread} {verb} with the {regressor}")
-        if words:
-            said.append(
-                f"The error of {method} top-10 against elastic net top-10 on the same splits is "
-                f"{' and '.join(words)}."
-            )
+        gaps = {name: gap for name in REGRESSORS if (gap := gap_to_net(records, method, name))}
+        if not gaps:
+            continue
+        words = [
+            f"{abs(mean):.3f}{'' if np.isnan(error) else f' ± {error:.3f}'} "
+            f"{'lower' if mean < 0 else 'higher'} with the {name}"
+            for name, (mean, error) in gaps.items()
+        ]
+        said.append(
+            f"The error of {method} top-10 against elastic net top-10 on the same splits is "
+            f"{' and '.join(words)}."
+        )
+        if all(mean < 0 for mean, _ in gaps.values()):
+            reached.append(method)
+    if said:
+        by = f"reached by {' and '.join(reached)}" if reached else "not reached"
+        said.append(
+            "The goal, ten features of SIC that predict better than those of elastic net with both "
+            f"regressors, is {by}; the published figures do not reach it with the network."
+        )
     first = [
         r["result"]["first"]
         for r in records
