@@ -9,7 +9,7 @@ import numpy as np
 
 from sobolev._typing import Array
 from sobolev.experiments._engine import Record
-from sobolev.experiments._simulations import FDR, FORWARD, METHODS
+from sobolev.experiments._simulations import FDR, FORWARD, METHODS, PAPER
 from sobolev.experiments._tables import markdown_table, mean_and_error, mean_cell, quartile_cell
 
 SELECTIONS = {
@@ -87,23 +87,26 @@ def time_table(records: Sequence[Record]) -> str:
     return markdown_table(["CPU seconds of a repetition", *(f"n = {n}" for n in sizes)], rows)
 
 
+def shown(record: Record, selection: str) -> dict[str, float] | None:
+    """The rates that a figure shows: the test of the paper's network is that of the paper."""
+    result = record["result"]
+    own = selection == "hrt" and record["settings"]["method"] == PAPER
+    found: dict[str, float] | None = result.get("witness" if own else selection)
+    return found
+
+
 def draw_rates(records: Sequence[Record], selection: str, path: Path) -> None:
     """Box plots of all methods, a column of panels for each size, with the level of the HRT."""
     import matplotlib
     import pandas as pd
 
     rows = [
-        {
-            "method": method,
-            "group": f"n = {n}",
-            "tpr": record["result"][selection]["tpr"],
-            "fdp": record["result"][selection]["fdp"],
-        }
+        {"method": method, "group": f"n = {n}", **found}
         for n in sizes_of(records)
         for method in METHODS
         for record in records
         if (record["settings"]["n"], record["settings"]["method"]) == (n, method)
-        and selection in record["result"]
+        and (found := shown(record, selection)) is not None
     ]
     if not rows:
         return

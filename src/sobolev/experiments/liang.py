@@ -57,6 +57,8 @@ paper shows its results in a figure without numbers, so there is no published co
 
 ![Rates of the holdout randomization test]({NAME}-hrt.png)
 
+Tests compare risks; that of "{PAPER}" has the paper's statistic, the mean witness.
+
 The forty most important columns:
 
 ![Rates of the forty most important columns]({NAME}-top.png)

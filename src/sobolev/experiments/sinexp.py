@@ -57,6 +57,8 @@ default `HRTSelector()`, which divides the same 2n rows by itself.
 
 ![Rates of the holdout randomization test]({NAME}-hrt.png)
 
+Tests compare risks; that of "{PAPER}" has the paper's statistic, the mean witness.
+
 The six most important columns:
 
 ![Rates of the six most important columns]({NAME}-top.png)
