@@ -6,7 +6,6 @@ Import this module before numpy: it pins BLAS to one thread, here and nowhere el
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 import time
@@ -17,6 +16,7 @@ from typing import Any
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
+from sobolev._files import append_record, read_records, write_atomic  # noqa: E402, F401
 from sobolev.experiments._tables import markdown_table  # noqa: E402, F401  (after the pins)
 
 FOLDER = Path(__file__).resolve().parent
@@ -52,33 +52,6 @@ def choose(named: Iterable[Any], only: str | None) -> list[Any]:
     return chosen
 
 
-def append_record(path: Path, record: Record) -> None:
-    """Add one JSON line, on disk when this returns."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as file:
-        if file.tell() and not _ends_with_newline(file):
-            file.write(b"\n")  # a killed run left half a line; ``read_records`` skips it
-        file.write(json.dumps(record).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _ends_with_newline(file: Any) -> bool:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1) == b"\n"
-
-
-def read_records(path: Path) -> list[Record]:
-    """The complete lines of a file of records."""
-    records = []
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return records
-
-
 def write_section(path: Path, name: str, body: str) -> None:
     """Put ``body`` between the markers of a section of a Markdown file, all at once."""
     start, end = f"<!-- {name}:start -->", f"<!-- {name}:end -->"
@@ -89,10 +62,7 @@ def write_section(path: Path, name: str, body: str) -> None:
         text = before + section + rest.split(end, 1)[1]
     else:
         text = f"{text.rstrip()}\n\n{section}\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".md.tmp")
-    temporary.write_text(text)
-    os.replace(temporary, path)
+    write_atomic(path, text)
 
 
 def alternate(*calls: Callable[[], object], repeats: int) -> list[list[float]]:

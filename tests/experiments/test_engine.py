@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from sobolev import __version__
+from sobolev._files import append_record
 from sobolev.experiments import Task, read_records, run_tasks
-from sobolev.experiments._engine import append_record, blas_name, n_cores, perform, record_key
+from sobolev.experiments._engine import blas_name, n_cores, perform, record_key
 from sobolev.experiments._progress import Bar
 
 TASKS = [Task("tiny", {"k": k, "name": "a"}, seed) for seed in range(3) for k in (1, 2)]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sobolev import __version__
+from sobolev._files import append_record
 from sobolev.experiments import _plx4720_page, hiv, load_experiment, pages, plx4720, sinexp
 from sobolev.experiments import _rates as rates
-from sobolev.experiments._engine import append_record
 
 
 def made_up(task, rng):

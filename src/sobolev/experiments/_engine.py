@@ -17,6 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from sobolev._files import append_record
+from sobolev._files import read_records as read_lines
 from sobolev._version import __version__
 
 Record = dict[str, Any]
@@ -56,28 +58,13 @@ def _key(version: str, experiment: str, settings: Settings, seed: int) -> str:
     return json.dumps([version, experiment, settings, seed], sort_keys=True)
 
 
-def append_record(path: Path, record: Record) -> None:
-    """Add one JSON line, on disk when this returns."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps(record, allow_nan=False).encode() + b"\n"
-    with path.open("a+b") as file:
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # a killed run left half a line, which reading skips
-                line = b"\n" + line
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def read_records(path: Path) -> list[Record]:
     """The complete lines of a file of records, the first of each task."""
     found: dict[str, Record] = {}
-    for line in path.read_bytes().splitlines() if path.exists() else ():
+    for record in read_lines(path):
         try:
-            record = json.loads(line)
             found.setdefault(record_key(record), record)
-        except (ValueError, KeyError, TypeError):
+        except KeyError:
             continue
     return list(found.values())
 
