@@ -105,7 +105,9 @@ def run_tasks(
         step(0, len(missing))
     if not missing:
         return 0
-    with parallel_config(backend="loky", inner_max_num_threads=1):
+    with parallel_config(backend="loky", inner_max_num_threads=1), warnings.catch_warnings():
+        # A worker that has grown is replaced by a fresh one, which is nobody's concern.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
         run = Parallel(
             n_jobs=-1 if n_jobs is None else n_jobs,
             return_as="generator_unordered",

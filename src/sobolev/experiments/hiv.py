@@ -156,7 +156,9 @@ def totals(records: Sequence[Record], column: str) -> Array:
 def page(records: Sequence[Record], folder: Path) -> str:
     """The paper's table with our columns, totals, and a picture of them."""
     _draw(records, folder / f"{NAME}-positions.png")
-    seeds = max((len(counts(records, drug, MAIN)) for drug in PUBLISHED), default=0)
+    found = {len(counts(records, drug, column)) for drug in PUBLISHED for column in COLUMNS} - {0}
+    ends = sorted({min(found, default=0), max(found, default=0)})
+    seeds = f"{' to '.join(map(str, ends))} seed{'' if ends == [1] else 's'}"
     return f"""\
 Positions of the virus that matter for resistance to a drug, found at a false discovery rate of
 20 %: true (on the list of treatment-selected mutations of the drug's class) / others. Positions are
@@ -173,9 +175,9 @@ others. The list is not the whole truth: positions beside it may matter.
 
 {drug_table(records)}
 
-Means over up to {seeds} seeds. Published: knockoffs with a generalised linear model and with
-Boosted SIC, the table of the paper, which has {len(PUBLISHED)} drugs; {", ".join(OTHERS)} is not
-among them and not in the totals.
+Means over {seeds}. Published: knockoffs with a generalised linear model and with Boosted SIC, the
+table of the paper, which has {len(PUBLISHED)} drugs; {", ".join(OTHERS)} is not among them and not
+in the totals.
 """
 
 
@@ -192,6 +194,8 @@ def drug_table(records: Sequence[Record]) -> str:
     sums = [_mean_counts(totals(records, column)) for column in COLUMNS]
     theirs = ["{} / {}".format(*published_total(k)) for k in (0, 1)]
     lines.append(["**total**", *(f"**{cell}**" for cell in sums), *(f"**{c}**" for c in theirs)])
+    errors = [_error(totals(records, column)) for column in COLUMNS]
+    lines.append(["± standard error", *errors, "–", "–"])
     shares = [_share(totals(records, column)) for column in COLUMNS]
     theirs = [_share(np.array([published_total(k)], dtype=float)) for k in (0, 1)]
     lines.append(["share of others", *shares, *theirs])
@@ -206,6 +210,12 @@ def published_total(k: int) -> tuple[int, int]:
 
 def _mean_counts(found: Array) -> str:
     return "{:.1f} / {:.1f}".format(*found.mean(axis=0)) if len(found) else "–"
+
+
+def _error(found: Array) -> str:
+    if len(found) < 2:
+        return "–"
+    return "{:.1f} / {:.1f}".format(*found.std(axis=0, ddof=1) / np.sqrt(len(found)))
 
 
 def _share(found: Array) -> str:
