@@ -23,7 +23,8 @@ from sklearn.linear_model import LassoCV
 
 from sobolev import ConvexSIC, KnockoffSelector, NeuralSIC, __version__
 from sobolev.datasets import HIV_DRUGS, count_positions, load_hiv
-from sobolev.experiments.hiv import KNOCKOFFS, PUBLISHED, position_groups, published_total
+from sobolev.experiments._hiv_page import published_total
+from sobolev.experiments.hiv import KNOCKOFFS, PUBLISHED, position_groups
 from sobolev.inference.knockoff_filter import ebh, knockoff_evalues, knockoff_threshold
 
 FDR, N_SEEDS, N_DRAWS = 0.2, 10, 5

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-from sobolev.experiments import EXPERIMENTS, hiv, liang, load_experiment, plx4720, sinexp
+from sobolev.experiments import EXPERIMENTS, _hiv_page, hiv, liang, load_experiment, plx4720, sinexp
 from sobolev.experiments import _simulations as simulations
 
 TINY = {"n": 60, "features": 12, "top": 6, "shortlist": 8}
@@ -41,8 +41,8 @@ def test_plans_are_those_of_the_paper():
     assert set(hiv.PUBLISHED) < drugs
     assert len(hiv.PUBLISHED) == 15
     # The totals of the published columns, as they are quoted elsewhere.
-    assert hiv.published_total(0) == (196, 83)
-    assert hiv.published_total(1) == (182, 63)
+    assert _hiv_page.published_total(0) == (196, 83)
+    assert _hiv_page.published_total(1) == (182, 63)
 
 
 @pytest.mark.parametrize("method", simulations.METHODS)
@@ -215,6 +215,24 @@ def test_hiv(small_hiv, method):
     assert max(result[name][0] for name in counted) == 4
     if method == "knockoffs":
         assert hiv.measure(settings, 0) == result
+
+
+def test_hiv_with_a_simulated_response(small_hiv, monkeypatch):
+    from sobolev.datasets import load_hiv
+
+    real = load_hiv("ATV")
+    data, again, other = (hiv.simulate(real, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(data.target, again.target)
+    assert not np.array_equal(data.target, other.target)
+    assert len(data.tsm_positions) == 6  # half of the twelve, which is fewer than twenty
+    beside = ~np.isin(data.positions, data.tsm_positions)
+    changed = Bunch(**{**real, "data": np.where(beside, 1 - real.data, real.data)})
+    monkeypatch.setattr(hiv, "MIN_MUTATED", 0)
+    np.testing.assert_array_equal(hiv.simulate(changed, 0).target, hiv.simulate(real, 0).target)
+    settings = {"drug": "ATV", "method": f"HRT{hiv.SIMULATED}", "fdr": 0.2}
+    result = hiv.measure(settings, 0)
+    assert result["n_true"] == 6
+    assert 0 < result["simulated"]["hrt"][0] <= 6
 
 
 @with_data

@@ -7,7 +7,15 @@ import pytest
 
 from sobolev import __version__
 from sobolev._files import append_record
-from sobolev.experiments import _plx4720_page, hiv, load_experiment, pages, plx4720, sinexp
+from sobolev.experiments import (
+    _hiv_page,
+    _plx4720_page,
+    hiv,
+    load_experiment,
+    pages,
+    plx4720,
+    sinexp,
+)
 from sobolev.experiments import _rates as rates
 
 
@@ -19,8 +27,9 @@ def made_up(task, rng):
         kinds += ("witness",) if method == "NeuralSIC, paper" else ()
         return {k: {"tpr": round(rng.random(), 3), "fdp": round(rng.random(), 3)} for k in kinds}
     if task.experiment == "hiv":
-        columns = ("hrt",) if method == "HRT" else ("draw0", "draw1", "ebh0", "ebh1")
-        return {c: [int(v) for v in rng.integers(0, 30, 2)] for c in columns}
+        columns = ("hrt",) if method.startswith("HRT") else ("draw0", "draw1", "ebh0", "ebh1")
+        found = {c: [int(v) for v in rng.integers(0, 20, 2)] for c in columns}
+        return {"simulated": found, "n_true": 20} if method.endswith(hiv.SIMULATED) else found
     if task.settings["part"] == "found":
         return {"top": [[f"G{k}", 0.1 / (k + 1)] for k in range(15)], "n_screened": 100}
     if task.settings["part"] == "tested":
@@ -179,27 +188,36 @@ def test_hiv_totals_need_all_drugs_of_a_seed():
         [r["result"]["hrt"] for r in records if r["seed"] == 1 and "hrt" in r["result"]
          and r["settings"]["drug"] != "TDF"], axis=0
     )  # fmt: skip
-    totals = hiv.totals(records, "hrt")
+    totals = _hiv_page.totals(records, "hrt")
     assert totals.shape == (2, 2)
     np.testing.assert_array_equal(totals[1], expected)
-    assert hiv.totals(records[:-4], "hrt").shape == (1, 2)
+    assert _hiv_page.totals(records[:-10], "hrt").shape == (1, 2)  # two drugs are missing
 
 
 @pytest.mark.parametrize(("ours", "word"), [((300, 10), "reached"), ((150, 10), "not reached")])
 def test_hiv_goal(ours, word):
     each = [ours[0] // 15, ours[1] // 15]
     records = [record(task, {"ebh0": each}) for task in hiv.tasks(False, 1)]
-    assert f"is {word}." in hiv.reading(records)
+    assert f"is {word}." in _hiv_page.reading(records)
 
 
 @pytest.mark.parametrize(
-    ("true", "false", "warned"), [(8, 2, False), (7, 3, True)], ids=["kept", "exceeded"]
+    ("false", "words"),
+    [([1, 2, 1], "0.133 ± 0.033, at most the level"), ([6, 9, 8], "too large")],
+    ids=["kept", "exceeded"],
 )
-def test_hiv_says_when_the_test_finds_more_others_than_promised(true, false, warned):
-    records = [record(task, {"hrt": [true, false]}) for task in hiv.tasks(False, 2)]
-    said = hiv.reading(records)
-    assert f"finds {15 * true:.1f} true and {15 * false:.1f} others" in said
-    assert ("more than 20%" in said) == warned
+def test_hiv_judges_the_test_where_the_truth_is_known(false, words):
+    tasks = [t for t in hiv.tasks(False, 3) if t.settings["method"] == f"HRT{hiv.SIMULATED}"]
+    by_seed = {
+        seed: {"simulated": {"hrt": [10 - count, count]}, "n_true": 20}
+        for seed, count in enumerate(false)
+    }
+    records = [record(t, by_seed[t.seed]) for t in tasks if t.settings["drug"] == "LPV"]
+    assert words in _hiv_page.reading(records)
+    fdp, power = _hiv_page.simulated_rates(records, "hrt")
+    np.testing.assert_allclose(fdp, np.array(false) / 10)
+    np.testing.assert_allclose(power, (10 - np.array(false)) / 20)
+    assert not _hiv_page.totals(records, "hrt").size
 
 
 @pytest.mark.parametrize(
