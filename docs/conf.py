@@ -1,7 +1,5 @@
 """Sphinx configuration. Formulas become MathML, so that the pages need no network."""
 
-from pathlib import Path
-
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
@@ -58,13 +56,6 @@ def _block(writer, node):
     raise nodes.SkipNode
 
 
-def _only_what_is_there(app, page, source):
-    """`make reproduce` writes the pages of results; until then the index leaves them out."""
-    if page == "index" and not (Path(app.srcdir) / "results" / "index.md").exists():
-        source[0] = source[0].replace("results/index\n", "")
-
-
 def setup(app: Sphinx) -> None:
     """Register the renderer of formulas."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
-    app.connect("source-read", _only_what_is_there)
