@@ -236,7 +236,7 @@ def _draw(records: Sequence[Record], path: Path) -> None:
         from sobolev.plotting import OTHER, SELECTED
 
         figure, axes = plt.subplots(
-            1, len(tops), figsize=(4.2 * len(tops), 3.6), layout="constrained", squeeze=False
+            1, len(tops), figsize=(3.3 * len(tops), 3.4), layout="constrained", squeeze=False
         )
         for ax, (method, top) in zip(axes[0], tops.items(), strict=True):
             names, shares = [name for name, _ in top][::-1], [share for _, share in top][::-1]
