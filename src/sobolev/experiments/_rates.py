@@ -10,7 +10,13 @@ import numpy as np
 from sobolev._typing import Array
 from sobolev.experiments._engine import Record
 from sobolev.experiments._simulations import FDR, FORWARD, METHODS, PAPER
-from sobolev.experiments._tables import markdown_table, mean_and_error, mean_cell, quartile_cell
+from sobolev.experiments._tables import (
+    exceeding,
+    markdown_table,
+    mean_and_error,
+    mean_cell,
+    quartile_cell,
+)
 
 SELECTIONS = {
     "top": "top {top}",
@@ -150,17 +156,11 @@ def best_split(records: Sequence[Record], n: int) -> tuple[str, float] | None:
     return max(found.items(), key=lambda item: item[1]) if found else None
 
 
-def excesses(records: Sequence[Record]) -> list[str]:
+def excesses(records: Sequence[Record]) -> str:
     """Methods whose mean false discovery proportion is clearly above the level."""
-    found = []
-    for n in sizes_of(records):
-        for method in METHODS:
-            fdp = values(records, n, method, "hrt", "fdp")
-            if fdp.size < 2:
-                continue
-            mean, error = mean_and_error(fdp)
-            if mean > FDR + 2 * error:
-                found.append(f"{method} at n = {n} ({mean:.3f})")
-    if not found:
-        return []
-    return [f"Above 10 % by more than two standard errors: {'; '.join(found)}."]
+    rates = {
+        f"{method} at n = {n}": values(records, n, method, "hrt", "fdp")
+        for n in sizes_of(records)
+        for method in METHODS
+    }
+    return exceeding(rates, FDR)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,3 +53,24 @@ def quartile_cell(values: ArrayLike) -> str:
     if not found.size:
         return "–"
     return " / ".join(f"{q:.2f}" for q in np.quantile(found, [0.25, 0.5, 0.75]))
+
+
+def exceeding(rates: Mapping[str, ArrayLike], level: float) -> str:
+    """The rates whose mean is above the level by more than two standard errors, in words.
+
+    Examples
+    --------
+    >>> from sobolev.experiments._tables import exceeding
+    >>> exceeding({"lasso": [0.4, 0.5, 0.4], "forest": [0.0, 0.3, 0.2]}, 0.1)
+    'Above 10 % by more than two standard errors: lasso (0.433).'
+    """
+    found = []
+    for name, values in rates.items():
+        if np.size(values) < 2:
+            continue
+        mean, error = mean_and_error(values)
+        if mean > level + 2 * error:
+            found.append(f"{name} ({mean:.3f})")
+    if not found:
+        return ""
+    return f"Above {100 * level:g} % by more than two standard errors: {'; '.join(found)}."

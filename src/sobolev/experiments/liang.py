@@ -91,4 +91,4 @@ def reading(records: Sequence[Record]) -> str:
                 f"The paper's network finds {witness.mean():.0%} with the paper's statistic and "
                 f"{risk.mean():.0%} with the risk."
             )
-    return " ".join(said + rates.excesses(records))
+    return " ".join([*said, rates.excesses(records)]).strip()

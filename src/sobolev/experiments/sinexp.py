@@ -101,8 +101,7 @@ def reading(records: Sequence[Record]) -> str:
                 f"At n = {smallest} the best method of one split is {best[0]} with {best[1]:.0%}, "
                 f"the default finds {forward.mean():.0%}."
             )
-    said += rates.excesses(records)
-    return " ".join(said)
+    return " ".join([*said, rates.excesses(records)]).strip()
 
 
 def _ratio(records: Sequence[Record]) -> str:

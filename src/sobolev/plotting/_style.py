@@ -13,9 +13,12 @@ from sobolev._typing import Array, Mask
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's palette, safe for colour-blind readers.
+# Okabe and Ito's palette, safe for colour-blind readers; brown stands in for its pale yellow.
 SELECTED, OTHER, ACCENT = "#0072B2", "#B8BDC4", "#D55E00"
-CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+CYCLE = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7"),
+    *("#E69F00", "#56B4E9", "#000000", "#7F4F24"),
+)
 INK, BAND = "#444444", "#E9EDF2"
 # Light forms of the colours of selected features and of accents, for areas.
 SELECTED_AREA, ACCENT_AREA = "#DCEAF5", "#FBE9DC"
