@@ -103,7 +103,7 @@ def test_a_full_run_has_no_note(tmp_path):
 def test_notes_say_how_much_is_there(tmp_path, no_figures):
     fill(tmp_path, "sinexp", repetitions=3)
     text = pages.write_page(tmp_path, "sinexp")
-    assert "72 of 2,400 records" in text
+    assert "81 of 2,700 records" in text
     assert "3 of 100 repetitions" in text
     assert "--repetitions 3" in text
     assert text.startswith("# SinExp")
@@ -117,7 +117,7 @@ def test_versions_are_not_mixed(tmp_path, no_figures):
     fill(tmp_path, "sinexp", repetitions=3, version="0.0.1")
     fill(tmp_path, "sinexp", repetitions=1)
     records = pages.latest(pages.read_records(pages.records_file(tmp_path, "sinexp")))
-    assert len(records) == 24
+    assert len(records) == 27
     assert "0.0.1" not in pages.write_page(tmp_path, "sinexp")
 
 

@@ -150,7 +150,8 @@ def make_liang(
     -------
     data : :class:`~sklearn.utils.Bunch`
         With ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
-        ``support`` (True for the true features) and ``DESCR``.
+        ``support`` (True for the true features), ``weights`` (in the order above, one column for
+        each j) and ``DESCR``.
     (data, target) : tuple, if ``return_X_y`` is True
 
     Examples
@@ -169,12 +170,20 @@ def make_liang(
     z, u = rng.standard_normal((n_samples, 1)), rng.standard_normal((n_samples, n_features))
     X = (z + u) / 2
     means = np.array([1.0, 2.0, 2.0, 1.0, 2.0])
-    w0, w1, w2, w21, w22 = rng.normal(means[:, None], size=(5, n_informative // 4))
-    a, b, c, d = (X[:, k:n_informative:4] for k in range(4))
-    signal = a @ w0 + b @ w1 + np.tanh(c * w21 + d * w22) @ w2
-    y = signal + noise * rng.standard_normal(n_samples)
+    weights = rng.normal(means[:, None], size=(5, n_informative // 4))
+    y = liang_signal(X, weights) + noise * rng.standard_normal(n_samples)
     descr = f"Liang: {n_informative} true features, linear and through tanh, noise {noise:g}."
-    return _bundle(X, y, n_informative, descr, shuffle_features, rng, return_X_y, as_frame)
+    found = _bundle(X, y, n_informative, descr, shuffle_features, rng, return_X_y, as_frame)
+    if not return_X_y:
+        found.weights = weights
+    return found
+
+
+def liang_signal(X: Array, weights: Array) -> Array:
+    """The response of Liang without noise, from the first columns."""
+    w0, w1, w2, w21, w22 = weights
+    a, b, c, d = (X[:, k : 4 * w0.size : 4] for k in range(4))
+    return np.asarray(a @ w0 + b @ w1 + np.tanh(c * w21 + d * w22) @ w2)
 
 
 def make_xor(

@@ -63,7 +63,7 @@ def load_experiment(name: str) -> Experiment:
     --------
     >>> from sobolev.experiments import load_experiment
     >>> len(load_experiment("sinexp").tasks(quick=False))
-    2400
+    2700
     """
     check_option("experiment", name, EXPERIMENTS)
     return cast(Experiment, import_module(f"sobolev.experiments.{name}"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from sobolev._typing import Array
 from sobolev.experiments._engine import Record
-from sobolev.experiments._simulations import FDR, FORWARD, METHODS, PAPER
+from sobolev.experiments._simulations import FDR, FORWARD, METHODS, ORACLE, PAPER
 from sobolev.experiments._tables import (
     exceeding,
     markdown_table,
@@ -50,7 +50,7 @@ def rates_table(
     top = next(r["settings"]["top"] for r in records if r["settings"]["n"] == n)
     rows = []
     for selection, words in SELECTIONS.items():
-        for method in METHODS:
+        for method in (*METHODS, ORACLE):
             tpr, fdp = (values(records, n, method, selection, rate) for rate in ("tpr", "fdp"))
             if not tpr.size:
                 continue
@@ -136,13 +136,15 @@ def goal_row(records: Sequence[Record], n: int, goal: float) -> list[str]:
         mean, error = mean_and_error(fdp)
         reached = "yes" if tpr.mean() >= goal else "no"
         kept = "yes" if mean <= FDR + 2 * error else "no"
-    return [f"n = {n}", f"{goal:.2f}", mean_cell(tpr), reached, mean_cell(fdp), kept]
+    ceiling = mean_cell(values(records, n, ORACLE, "hrt", "tpr"))
+    return [f"n = {n}", f"{goal:.2f}", mean_cell(tpr), reached, mean_cell(fdp), kept, ceiling]
 
 
 def goal_table(records: Sequence[Record], goals: dict[int, float]) -> str:
     """The goals of the default setting, and what came of them."""
     rows = [row for n, goal in goals.items() if (row := goal_row(records, n, goal))]
     header = ["default setting", "TPR goal", "TPR", "reached", "FDR", "at most 0.10 + 2 se"]
+    header.append(f"TPR of {ORACLE}")
     return markdown_table(header, rows) if rows else ""
 
 

@@ -2,21 +2,23 @@
 
 Every method trains on half of the rows. Selected are the k most important columns, which takes
 knowledge that users do not have, and those of the holdout randomization test on the other half.
-"ConvexSIC, forward" is the default ``HRTSelector()`` on all rows.
+"ConvexSIC, forward" is the default ``HRTSelector()`` on all rows; "the true function" is the same
+with the function that made the response in place of the critic: as much as a critic can find.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
 
 from sobolev._typing import AnyArray, Array, Mask
 from sobolev.experiments._engine import Record, Settings, Task
 
 FDR, N_TREES = 0.1, 100
-FORWARD, PAPER = "ConvexSIC, forward", "NeuralSIC, paper"
+FORWARD, PAPER, ORACLE = "ConvexSIC, forward", "NeuralSIC, paper", "the true function"
 METHODS = (
     "elastic net",
     "random forest",
@@ -35,8 +37,33 @@ def make_tasks(name: str, sizes: Sequence[Settings], repetitions: int) -> list[T
         Task(name, {**size, "method": method}, seed)
         for seed in range(repetitions)
         for size in sizes
-        for method in METHODS
+        for method in (*METHODS, ORACLE)
     ]
+
+
+class TrueFunction(RegressorMixin, BaseEstimator):
+    """Predicts what the response would be without noise, and ranks the true columns first.
+
+    Parameters
+    ----------
+    signal : callable
+        From rows to that response.
+    support : array of bool
+        The true columns. The others come after them, so that as many are tested as with a critic.
+    """
+
+    def __init__(self, signal: Callable[[Array], Array], support: Mask) -> None:
+        self.signal = signal
+        self.support = support
+
+    def fit(self, X: Array, y: Array) -> TrueFunction:
+        """Nothing is learned."""
+        self.feature_importances_ = np.where(self.support, 1.0, 1e-6)
+        return self
+
+    def predict(self, X: Array) -> Array:
+        """The response without noise."""
+        return self.signal(X)
 
 
 def make_model(method: str, seed: int, critic: str | None = None) -> Any:
@@ -77,13 +104,15 @@ def make_model(method: str, seed: int, critic: str | None = None) -> Any:
     return NeuralSIC(random_state=seed, **options)
 
 
-def measure(data: Any, settings: Settings, seed: int) -> Record:
+def measure(data: Any, signal: Callable[[Array], Array], settings: Settings, seed: int) -> Record:
     """Rates of one method on one data set of 2n rows.
 
     Parameters
     ----------
     data : Bunch
         With ``data``, ``target`` and ``support``.
+    signal : callable
+        The response of rows without noise.
     settings : dict
         ``n``, ``method``, ``top``, ``shortlist`` and perhaps ``critic``.
     seed : int
@@ -99,8 +128,9 @@ def measure(data: Any, settings: Settings, seed: int) -> Record:
     from sobolev.inference.trial import feature_importances
 
     X, y, true = data.data, data.target, data.support
-    if settings["method"] == FORWARD:
-        found = HRTSelector(fdr=FDR, diagnose=False, random_state=seed).fit(X, y)
+    if settings["method"] in (FORWARD, ORACLE):
+        critic = TrueFunction(signal, true) if settings["method"] == ORACLE else None
+        found = HRTSelector(critic, fdr=FDR, diagnose=False, random_state=seed).fit(X, y)
         return {"hrt": rates(found.support_, true)}
     train, test = halves(y.size, seed)
     model = make_model(settings["method"], seed, settings.get("critic"))

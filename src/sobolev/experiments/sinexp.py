@@ -8,7 +8,7 @@ from pathlib import Path
 from sobolev.experiments import _rates as rates
 from sobolev.experiments import _simulations as simulations
 from sobolev.experiments._engine import Record, Settings, Task
-from sobolev.experiments._simulations import FORWARD, PAPER
+from sobolev.experiments._simulations import FORWARD, ORACLE, PAPER
 
 NAME, TITLE = "sinexp", "SinExp: nonlinear interactions"
 REPETITIONS, QUICK_REPETITIONS = 100, 3
@@ -34,10 +34,10 @@ def tasks(quick: bool, repetitions: int | None = None) -> list[Task]:
 
 def measure(settings: Settings, seed: int) -> Record:
     """Draw n rows to train on and n to test on, and measure a method."""
-    from sobolev.datasets import make_sinexp
+    from sobolev.datasets.synthetic import make_sinexp, sinexp_signal
 
     data = make_sinexp(2 * settings["n"], settings["features"], random_state=seed)
-    return simulations.measure(data, settings, seed)
+    return simulations.measure(data, sinexp_signal, settings, seed)
 
 
 def page(records: Sequence[Record], folder: Path) -> str:
@@ -49,7 +49,8 @@ def page(records: Sequence[Record], folder: Path) -> str:
 Six of 50 columns matter, all pairs of columns have correlation 0.5. Every method trains on n rows;
 it selects its six most important columns ("top 6"), or the holdout randomization test on n more
 rows selects among its 20 most important at a false discovery rate of 10 %. "{FORWARD}" is the
-default `HRTSelector()`, which divides the same 2n rows by itself.
+default `HRTSelector()`, which divides the same 2n rows by itself, "{ORACLE}" the same with the
+function that made the response in place of the critic.
 
 {reading(records)}
 
