@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
+from sobolev import ConvexSIC
 from sobolev.experiments import EXPERIMENTS, _hiv_page, hiv, liang, load_experiment, plx4720, sinexp
 from sobolev.experiments import _simulations as simulations
 
@@ -170,6 +171,19 @@ def test_plx4720_split(small_plx, monkeypatch):
         one, five = (result["errors"][top][regressor] for top in ("1", "5"))
         assert 0 < five < one < 1
     assert plx4720.measure(settings, 1) == result
+
+
+def test_plx4720_rankings(small_plx):
+    X, y = small_plx
+    r = np.abs([np.corrcoef(X[:, j], y)[0, 1] for j in plx4720.screened(X, y)])
+    order, values = plx4720.ranking(plx4720.CORRELATION, X, y, 0)
+    np.testing.assert_allclose(values, np.sort(r)[::-1])
+    assert sorted(order) == list(plx4720.screened(X, y))
+    kept = np.sort(order)
+    stiff = ConvexSIC(random_state=0, **plx4720.STIFF_SETTINGS).fit(X[:, kept], y)
+    order, values = plx4720.ranking(plx4720.STIFF, X, y, 0)
+    np.testing.assert_array_equal(values, np.sort(stiff.feature_importances_)[::-1])
+    assert not np.array_equal(values, plx4720.ranking("ConvexSIC", X, y, 0)[1])
 
 
 def test_rows_that_are_predicted_choose_nothing(small_plx, monkeypatch):

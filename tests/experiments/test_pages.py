@@ -17,13 +17,14 @@ from sobolev.experiments import (
     sinexp,
 )
 from sobolev.experiments import _rates as rates
+from sobolev.experiments import _simulations as simulations
 
 
 def made_up(task, rng):
     """A result of the form of the experiment."""
     method = task.settings["method"]
     if task.experiment in ("sinexp", "liang"):
-        kinds = ("hrt",) if method == "ConvexSIC, forward" else ("top", "hrt")
+        kinds = ("hrt",) if method in (simulations.FORWARD, simulations.ORACLE) else ("top", "hrt")
         kinds += ("witness",) if method == "NeuralSIC, paper" else ()
         return {k: {"tpr": round(rng.random(), 3), "fdp": round(rng.random(), 3)} for k in kinds}
     if task.experiment == "hiv":
@@ -34,7 +35,7 @@ def made_up(task, rng):
         return {"top": [[f"G{k}", 0.1 / (k + 1)] for k in range(15)], "n_screened": 100}
     if task.settings["part"] == "tested":
         return {"features": [["BRAF_mut", 0.001, 0.02], ["G1", 0.5, 0.9]], "selected": ["BRAF_mut"]}
-    tops = plx4720.TOPS.get(method, (0,))
+    tops = (plx4720.BASELINES | plx4720.TOPS)[method]
     errors = {str(t): {"network": rng.random(), "forest": rng.random()} for t in tops}
     return {"errors": errors, "first": "BRAF_mut", "n_screened": 100}
 
@@ -164,7 +165,10 @@ def test_goals_are_judged(tpr, fdps, reached, kept):
     records = sinexp_records("ConvexSIC, forward", 125, [tpr, tpr], fdps)
     cells = rates.goal_table(records, sinexp.GOALS).splitlines()[-1].split(" | ")
     assert cells[3] == reached
-    assert cells[5].rstrip(" |") == kept
+    assert cells[5] == kept
+    found, _, goal = sinexp.summary(records)
+    assert found == f"TPR {tpr:.3f}, FDR {np.mean(fdps):.3f} at n = 125"
+    assert goal.endswith(": reached" if reached == kept == "yes" else ": not reached")
 
 
 def test_too_many_false_discoveries_are_named():
@@ -199,6 +203,10 @@ def test_hiv_goal(ours, word):
     each = [ours[0] // 15, ours[1] // 15]
     records = [record(task, {"ebh0": each}) for task in hiv.tasks(False, 1)]
     assert f"is {word}." in _hiv_page.reading(records)
+    found, beside, goal = hiv.summary(records)
+    assert found.startswith(f"{ours[0]:.1f} / {each[1] * 15:.1f} true")
+    assert beside == "published SIC 182 / 63, GLM 196 / 83"
+    assert goal == f"at least 210 / at most 55: {word}"
 
 
 @pytest.mark.parametrize(
@@ -221,19 +229,48 @@ def test_hiv_judges_the_test_where_the_truth_is_known(false, words):
     assert not _hiv_page.totals(records, "hrt").size
 
 
-@pytest.mark.parametrize(
-    ("forest", "words"), [(0.4, "is reached by ConvexSIC;"), (0.6, "is not reached;")]
-)
-def test_plx4720_goal_needs_both_regressors(forest, words):
-    errors = {"elastic net": (0.5, 0.5), "ConvexSIC": (0.4, forest), "NeuralSIC": (0.6, 0.4)}
-    records = [
-        record(task, {"errors": {"10": dict(zip(plx4720.REGRESSORS, pair, strict=True))}})
+def plx4720_records(errors):
+    """Three splits; from a method to the errors of its ten features by both regressors."""
+    return [
+        record(
+            task,
+            {
+                "errors": {"10": {"network": pair[0][task.seed], "forest": pair[1][task.seed]}},
+                "first": "BRAF_mut",
+            },
+        )
         for method, pair in errors.items()
         for task in plx4720.tasks(False, 3)
         if task.settings["part"] == "split" and task.settings["method"] == method
     ]
-    for each in records:
-        each["result"]["first"] = "BRAF_mut"
-    said = _plx4720_page.reading(records)
-    assert words in said
-    assert "ConvexSIC top-10 against elastic net top-10 on the same splits is 0.100 ± 0.000" in said
+
+
+@pytest.mark.parametrize(
+    ("forest", "verdict"),
+    [
+        ([0.4] * 3, "reached by ConvexSIC"),
+        ([0.2, 0.6, 0.4], "reached by ConvexSIC (within two standard errors)"),
+        ([0.6] * 3, "not reached"),
+    ],
+    ids=["clearly", "in the mean", "by one"],
+)
+def test_plx4720_goal_needs_both_regressors(forest, verdict):
+    records = plx4720_records(
+        {
+            "elastic net": ([0.5] * 3, [0.5] * 3),
+            "ConvexSIC": ([0.4] * 3, forest),
+            "NeuralSIC": ([0.6] * 3, [0.4] * 3),
+        }
+    )
+    assert f"with both regressors, is {verdict};" in _plx4720_page.reading(records)
+    found, _, goal = plx4720.summary(records)
+    assert "ConvexSIC -0.100 ± 0.000 (network) and " in found
+    assert goal == f"negative with both: {verdict}"
+    assert "| ConvexSIC | -0.100 ± 0.000 | " in _plx4720_page.gap_table(records)
+
+
+@pytest.mark.parametrize(("forest", "better"), [(0.4, True), (0.5, False)])
+def test_plx4720_says_if_correlation_is_better(forest, better):
+    errors = {"elastic net": ([0.5] * 3, [0.5] * 3), "correlation": ([0.4] * 3, [forest] * 3)}
+    said = _plx4720_page.reading(plx4720_records(errors))
+    assert ("largest correlation predict better" in said) == better

@@ -14,6 +14,7 @@ from typing import Protocol, cast
 from sobolev._parameters import check_option
 from sobolev.experiments._engine import Record, Settings, Task, read_records, run_tasks
 
+Summary = tuple[str, str, str]
 EXPERIMENTS = ("sinexp", "liang", "plx4720", "hiv")
 
 __all__ = [
@@ -42,6 +43,10 @@ class Experiment(Protocol):
     @staticmethod
     def measure(settings: Settings, seed: int) -> Record:
         """The result of a task, the same for the same settings and seed."""
+
+    @staticmethod
+    def summary(records: Sequence[Record]) -> Summary:
+        """What came out, what to compare it with, and whether the goal is reached."""
 
     @staticmethod
     def page(records: Sequence[Record], folder: Path) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sobolev._typing import Array
+from sobolev.experiments import Summary
 from sobolev.experiments._engine import Record
 from sobolev.experiments._tables import exceeding, markdown_table, mean_and_error, mean_cell
 from sobolev.experiments.hiv import FDR, N_DRAWS, NAME, OTHERS, PUBLISHED
@@ -165,20 +166,36 @@ def _share(found: Array) -> str:
     return f"{found[:, 1].sum() / found.sum():.3f}"
 
 
+def verdict(ours: Array) -> str:
+    """Whether numbers of true and other positions reach the goal."""
+    return "reached" if ours[0] >= GOAL[0] and ours[1] <= GOAL[1] else "not reached"
+
+
+def summary(records: Sequence[Record]) -> Summary:
+    """The totals in one line, beside the published ones."""
+    found = totals(records, MAIN)
+    glm, sic = ("{} / {}".format(*published_total(k)) for k in (0, 1))
+    goal = f"at least {GOAL[0]} / at most {GOAL[1]}"
+    return (
+        f"{_mean_counts(found)} true / other positions ({COLUMNS[MAIN]})",
+        f"published SIC {sic}, GLM {glm}",
+        f"{goal}: {verdict(found.mean(axis=0)) if len(found) else '–'}",
+    )
+
+
 def reading(records: Sequence[Record]) -> str:
     """What the numbers say, in words."""
     said = []
     found = totals(records, MAIN)
     if len(found):
         ours, published = found.mean(axis=0), published_total(1)
-        reached = ours[0] >= GOAL[0] and ours[1] <= GOAL[1]
         said.append(
             f"Knockoffs with five draws and offset 0 find {ours[0]:.1f} true and {ours[1]:.1f} "
             f"other positions over the {len(PUBLISHED)} drugs, "
             f"{'more' if ours[0] > published[0] else 'fewer'} true and "
             f"{'fewer' if ours[1] < published[1] else 'more'} others than the paper's SIC "
             f"({published[0]} / {published[1]}). The goal of at least {GOAL[0]} true and at most "
-            f"{GOAL[1]} others is {'reached' if reached else 'not reached'}."
+            f"{GOAL[1]} others is {verdict(ours)}."
         )
     found = totals(records, "hrt")
     if len(found):
@@ -190,14 +207,14 @@ def reading(records: Sequence[Record]) -> str:
     fdp, _ = simulated_rates(records, "hrt")
     if fdp.size > 1:
         mean, error = mean_and_error(fdp)
-        verdict = (
+        judged = (
             "at most the level: many of the others may matter without being on the list"
             if mean <= FDR + 2 * error
             else "too large: the law of the columns is not quite right"
         )
         said.append(
             "Where the truth is known, on the same columns, its false discovery rate is "
-            f"{mean:.3f} ± {error:.3f}, {verdict}."
+            f"{mean:.3f} ± {error:.3f}, {judged}."
         )
     if not said:
         drugs = sorted({record["settings"]["drug"] for record in records})

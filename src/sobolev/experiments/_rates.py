@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sobolev._typing import Array
+from sobolev.experiments import Summary
 from sobolev.experiments._engine import Record
 from sobolev.experiments._simulations import FDR, FORWARD, METHODS, ORACLE, PAPER
 from sobolev.experiments._tables import (
@@ -146,6 +147,25 @@ def goal_table(records: Sequence[Record], goals: dict[int, float]) -> str:
     header = ["default setting", "TPR goal", "TPR", "reached", "FDR", "at most 0.10 + 2 se"]
     header.append(f"TPR of {ORACLE}")
     return markdown_table(header, rows) if rows else ""
+
+
+def summary(records: Sequence[Record], goals: dict[int, float], beside: str) -> Summary:
+    """The rates of the default setting at all sizes that have a goal, in one line."""
+    sizes = [n for n in goals if values(records, n, FORWARD, "hrt", "tpr").size]
+    if not sizes:
+        return "–", beside, "–"
+    tpr, fdr = (
+        " / ".join(f"{values(records, n, FORWARD, 'hrt', rate).mean():.3f}" for n in sizes)
+        for rate in ("tpr", "fdp")
+    )
+    rows = [goal_row(records, n, goals[n]) for n in sizes]
+    verdicts = {cell for row in rows for cell in (row[3], row[5])}
+    verdict = "–" if "–" in verdicts else "not reached" if "no" in verdicts else "reached"
+    return (
+        f"TPR {tpr}, FDR {fdr} at n = {' / '.join(map(str, sizes))}",
+        beside,
+        f"TPR {' / '.join(f'{goals[n]:.2f}' for n in sizes)}, FDR 0.10: {verdict}",
+    )
 
 
 def best_split(records: Sequence[Record], n: int) -> tuple[str, float] | None:

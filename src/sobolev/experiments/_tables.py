@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; all columns but the first are right-aligned.
+def markdown_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True
+) -> str:
+    """A Markdown table; if it is of numbers, all columns but the first are right-aligned.
 
     Examples
     --------
@@ -19,7 +21,8 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     | --- | ---: |
     | lasso | 0.5 |
     """
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    rule = "---:" if numbers else "---"
+    lines = [header, ["---", *[rule] * (len(header) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sobolev._typing import Index
+from sobolev.experiments import Summary
 from sobolev.experiments._engine import Record, Settings, Task
 
 NAME, TITLE = "hiv", "HIV-1 drug resistance"
@@ -153,6 +154,13 @@ def _counts(data: Any, support: Any) -> list[int]:
     from sobolev.datasets import count_positions
 
     return [int(count) for count in count_positions(data, support)]
+
+
+def summary(records: Sequence[Record]) -> Summary:
+    """The totals in one line."""
+    from sobolev.experiments._hiv_page import summary
+
+    return summary(records)
 
 
 def page(records: Sequence[Record], folder: Path) -> str:

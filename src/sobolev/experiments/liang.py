@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from sobolev.experiments import Summary
 from sobolev.experiments import _rates as rates
 from sobolev.experiments import _simulations as simulations
 from sobolev.experiments._engine import Record, Settings, Task
@@ -31,6 +32,17 @@ def measure(settings: Settings, seed: int) -> Record:
     data = make_liang(2 * settings["n"], settings["features"], random_state=seed)
     signal = partial(liang_signal, weights=data.weights)
     return simulations.measure(data, signal, settings, seed)
+
+
+def summary(records: Sequence[Record]) -> Summary:
+    """The default setting in one line, beside what could be found and elastic net."""
+    others = [
+        f"{method} {tpr.mean():.3f}"
+        for method in (ORACLE, "elastic net")
+        for n in GOALS
+        if (tpr := rates.values(records, n, method, "hrt", "tpr")).size
+    ]
+    return rates.summary(records, GOALS, f"TPR of {', '.join(others)}" if others else "–")
 
 
 def page(records: Sequence[Record], folder: Path) -> str:

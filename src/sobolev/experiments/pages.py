@@ -16,6 +16,7 @@ from sobolev._files import write_atomic
 from sobolev.experiments import EXPERIMENTS, Experiment, Record, load_experiment, read_records
 from sobolev.experiments._engine import Task, record_key
 from sobolev.experiments._progress import in_words
+from sobolev.experiments._tables import markdown_table
 
 
 def records_file(folder: Path, name: str) -> Path:
@@ -55,12 +56,15 @@ def write_page(folder: Path, name: str) -> str | None:
 def write_index(folder: Path) -> None:
     """Write the list of the pages that are there."""
     names = [name for name in EXPERIMENTS if (folder / f"{name}.md").exists()]
-    lines = [
-        f"- [{load_experiment(name).TITLE}]({name}.md)"
-        f" ({len(latest(read_records(records_file(folder, name)))):,} records)"
-        for name in names
-    ]
-    listed, entries = "\n".join(lines), "\n".join(names)
+    rows = []
+    for name in names:
+        experiment = load_experiment(name)
+        records = latest(read_records(records_file(folder, name)))
+        title = f"[{experiment.TITLE}]({name}.md)"
+        rows.append([title, *experiment.summary(records), f"{len(records):,}"])
+    header = ["experiment", "found", "beside it", "goal", "records"]
+    listed = markdown_table(header, rows, numbers=False)
+    entries = "\n".join(names)
     write_atomic(
         folder / "index.md",
         f"""# Results

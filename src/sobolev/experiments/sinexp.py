@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from sobolev.experiments import Summary
 from sobolev.experiments import _rates as rates
 from sobolev.experiments import _simulations as simulations
 from sobolev.experiments._engine import Record, Settings, Task
@@ -38,6 +39,14 @@ def measure(settings: Settings, seed: int) -> Record:
 
     data = make_sinexp(2 * settings["n"], settings["features"], random_state=seed)
     return simulations.measure(data, sinexp_signal, settings, seed)
+
+
+def summary(records: Sequence[Record]) -> Summary:
+    """The default setting in one line."""
+    published = (
+        f"published median of neural SIC: TPR {PUBLISHED_MEDIAN:.2f} at n = {PUBLISHED_SIZE}"
+    )
+    return rates.summary(records, GOALS, published)
 
 
 def page(records: Sequence[Record], folder: Path) -> str:
