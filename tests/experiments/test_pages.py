@@ -269,6 +269,18 @@ def test_plx4720_goal_needs_both_regressors(forest, verdict):
     assert "| ConvexSIC | -0.100 ± 0.000 | " in _plx4720_page.gap_table(records)
 
 
+def test_plx4720_tells_splits_of_the_choice_from_others(monkeypatch):
+    monkeypatch.setattr(_plx4720_page, "STIFF_SEEN", range(1))
+    records = plx4720_records(
+        {"elastic net": ([0.5] * 3, [0.5] * 3), plx4720.STIFF: ([0.1, 0.6, 0.8], [0.4] * 3)}
+    )
+    assert f"| {plx4720.STIFF} | +0.000 ± " in _plx4720_page.gap_table(records)
+    said = _plx4720_page.choice(records)
+    assert "`ConvexSIC(lam=0.1, tau=1)`" in said
+    assert "without the first 1 the differences are +0.200 ± 0.100 (network) and -0.100" in said
+    assert "differences" not in _plx4720_page.choice(records[:1])
+
+
 @pytest.mark.parametrize(("forest", "better"), [(0.4, True), (0.5, False)])
 def test_plx4720_says_if_correlation_is_better(forest, better):
     errors = {"elastic net": ([0.5] * 3, [0.5] * 3), "correlation": ([0.4] * 3, [forest] * 3)}
