@@ -317,10 +317,13 @@ def _draw(records: Sequence[Record], path: Path) -> None:
 
         from sobolev.plotting import OTHER, SELECTED
 
+        n_rows = -(-len(tops) // 2)
         figure, axes = plt.subplots(
-            1, len(tops), figsize=(3.3 * len(tops), 3.4), layout="constrained", squeeze=False
+            n_rows, 2, figsize=(8, 3.1 * n_rows), layout="constrained", squeeze=False
         )
-        for ax, (method, top) in zip(axes[0], tops.items(), strict=True):
+        for ax in axes.flat[len(tops) :]:
+            ax.remove()
+        for ax, (method, top) in zip(axes.flat, tops.items(), strict=False):
             names, shares = [name for name, _ in top][::-1], [share for _, share in top][::-1]
             colors = [SELECTED if name == TARGET else OTHER for name in names]
             ax.barh(range(len(names)), shares, color=colors)
