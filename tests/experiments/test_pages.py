@@ -275,6 +275,10 @@ def test_plx4720_tells_splits_of_the_choice_from_others(monkeypatch):
         {"elastic net": ([0.5] * 3, [0.5] * 3), plx4720.STIFF: ([0.1, 0.6, 0.8], [0.4] * 3)}
     )
     assert f"| {plx4720.STIFF} | +0.000 ± " in _plx4720_page.gap_table(records)
+    better = plx4720_records(
+        {"elastic net": ([0.5] * 3, [0.5] * 3), plx4720.STIFF: ([0.4] * 3, [0.4] * 3)}
+    )
+    assert _plx4720_page.verdict(better).endswith("stiff (chosen on some of the splits)")
     said = _plx4720_page.choice(records)
     assert "`ConvexSIC(lam=0.1, tau=1)`" in said
     assert "without the first 1 the differences are +0.200 ± 0.100 (network) and -0.100" in said

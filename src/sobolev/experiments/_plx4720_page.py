@@ -226,7 +226,9 @@ def verdict(records: Sequence[Record]) -> str:
         gaps = gaps_to_net(records, method).values()
         if gaps and all(mean < 0 for mean, _ in gaps):
             clear = all(mean + 2 * error < 0 for mean, error in gaps)
-            reached.append(method if clear else f"{method} (within two standard errors)")
+            notes = ["chosen on some of the splits"] if method == STIFF else []
+            notes += [] if clear else ["within two standard errors"]
+            reached.append(f"{method} ({', '.join(notes)})" if notes else method)
     return f"reached by {' and '.join(reached)}" if reached else "not reached"
 
 
