@@ -167,7 +167,9 @@ def test_goals_are_judged(tpr, fdps, reached, kept):
     assert cells[3] == reached
     assert cells[5] == kept
     found, _, goal = sinexp.summary(records)
-    assert found == f"TPR {tpr:.3f}, FDR {np.mean(fdps):.3f} at n = 125"
+    error = abs(fdps[0] - fdps[1]) / 2  # of the mean of two
+    rate = f"FDR {np.mean(fdps):.3f} ± {error:.3f}"
+    assert found == f"TPR {tpr:.3f} ± 0.000, {rate} at n = 125"
     assert goal.endswith(": reached" if reached == kept == "yes" else ": not reached")
 
 

@@ -177,7 +177,7 @@ def summary(records: Sequence[Record]) -> Summary:
     glm, sic = ("{} / {}".format(*published_total(k)) for k in (0, 1))
     goal = f"at least {GOAL[0]} / at most {GOAL[1]}"
     return (
-        f"{_mean_counts(found)} true / other positions ({COLUMNS[MAIN]})",
+        f"{_mean_counts(found)} true / other positions (± {_error(found)}; {COLUMNS[MAIN]})",
         f"published SIC {sic}, GLM {glm}",
         f"{goal}: {verdict(found.mean(axis=0)) if len(found) else '–'}",
     )

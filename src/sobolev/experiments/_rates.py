@@ -155,7 +155,7 @@ def summary(records: Sequence[Record], goals: dict[int, float], beside: str) -> 
     if not sizes:
         return "–", beside, "–"
     tpr, fdr = (
-        " / ".join(f"{values(records, n, FORWARD, 'hrt', rate).mean():.3f}" for n in sizes)
+        " / ".join(mean_cell(values(records, n, FORWARD, "hrt", rate)) for n in sizes)
         for rate in ("tpr", "fdp")
     )
     rows = [goal_row(records, n, goals[n]) for n in sizes]

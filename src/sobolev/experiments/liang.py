@@ -104,8 +104,8 @@ def reading(records: Sequence[Record]) -> str:
             said.append(
                 f"With the true function in place of the critic the same test finds "
                 f"{truth.mean():.0%}: {max(0.0, truth.mean() - tpr.mean()):.0%} are lost to what "
-                "the critic has not learned from the rows before a block, the rest to weights near "
-                "zero."
+                "the critic has not learned from the rows before a block, the rest to the test "
+                "itself."
             )
         witness = rates.values(records, n, PAPER, "witness", "tpr")
         if witness.size:
