@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sobolev._sample import Sample, choose_lam, response_order, stratified_folds
+from sobolev.convex.cross_validation import cross_validate
 from sobolev.convex.feature_maps import FourierMap, LandmarkMap, LinearMap, PolynomialMap
 from sobolev.convex.fitting import (
     LAMS,
@@ -24,7 +25,6 @@ from sobolev.convex.fitting import (
 )
 from sobolev.convex.quadratics import CoupledForms
 from sobolev.convex.solvers import JointSolution, Penalties, alternating
-from sobolev.convex.validation import cross_validate
 from sobolev.criterion import normalized_importances, parse_groups
 from sobolev.datasets import make_sinexp, make_xor
 

@@ -12,12 +12,12 @@ import typer
 
 from sobolev.cli.ending import one_line
 from sobolev.cli.running import plain_words, tell_preparation
-from sobolev.cli.screen import Reporter
+from sobolev.cli.terminal import Reporter
 from sobolev.cli.versions import versions
-from sobolev.frames import Prepared, prepare, read_table
-from sobolev.frames.names import known
 from sobolev.inference import sic_test
 from sobolev.report.files import plain
+from sobolev.tables import Prepared, prepare, read_table
+from sobolev.tables.names import known
 
 SHOWN = 10
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 
-class Method(str, Enum):
+class Method(StrEnum):
     """How columns are selected."""
 
     hrt = "hrt"
@@ -17,21 +17,21 @@ class Method(str, Enum):
     rank = "rank"
 
 
-class Critic(str, Enum):
+class Critic(StrEnum):
     """What dependence is measured with."""
 
     convex = "convex"
     neural = "neural"
 
 
-class Scheme(str, Enum):
+class Scheme(StrEnum):
     """How rows are split."""
 
     forward = "forward"
     once = "split"
 
 
-class Missing(str, Enum):
+class Missing(StrEnum):
     """What to do with missing values."""
 
     error = "error"
@@ -39,7 +39,7 @@ class Missing(str, Enum):
     impute = "impute"
 
 
-class Task(str, Enum):
+class Task(StrEnum):
     """What the target is."""
 
     auto = "auto"
@@ -47,7 +47,7 @@ class Task(str, Enum):
     classification = "classification"
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     """What is printed."""
 
     table = "table"
@@ -55,7 +55,7 @@ class Format(str, Enum):
     csv = "csv"
 
 
-class Simulated(str, Enum):
+class Simulated(StrEnum):
     """Data with a known answer."""
 
     sinexp = "sinexp"
@@ -166,7 +166,7 @@ def columns(
     missing: Missing,
     task: Task,
 ) -> dict[str, Any]:
-    """The options of :func:`sobolev.frames.prepare`."""
+    """The options of :func:`sobolev.tables.prepare`."""
     return {
         "exclude": exclude or [],
         "groups": groups or [],
@@ -180,5 +180,5 @@ def columns(
 def reading(
     encoding: str | None, sep: str | None, decimal: str, na: list[str] | None
 ) -> dict[str, Any]:
-    """The options of :func:`sobolev.frames.read_table`."""
+    """The options of :func:`sobolev.tables.read_table`."""
     return {"encoding": encoding, "sep": sep, "decimal": decimal, "na": na or []}

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from sobolev.cli.selecting import Found
-from sobolev.frames import Prepared
 from sobolev.report import Picture, SelectionResult
 from sobolev.report.checks import draw_conditional, draw_knockoffs
 from sobolev.report.effects import draw_effect, draw_interactions, effect_limits
 from sobolev.report.nulls import draw_null, null_limits
+from sobolev.tables import Prepared
 
 MAX_EFFECTS, MAX_TOGETHER, MAX_TESTS = 4, 6, 4
 # Fewer points than in a picture of its own: the shape shows, and the report does not wait.
@@ -78,7 +78,7 @@ def _effects(found: Found, data: Prepared, result: SelectionResult) -> list[Pict
     if found.model is None or not single or labels:  # several responses, some of them labels
         return []
     from sobolev.plotting.interactions import interaction_map
-    from sobolev.plotting.partial import partial_effect
+    from sobolev.plotting.partial_effects import partial_effect
 
     effects = [
         partial_effect(found.model, data.X, data.y, column, max_rows=MAX_ROWS, n_grid=N_GRID)

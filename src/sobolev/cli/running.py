@@ -15,13 +15,13 @@ import typer
 from sobolev.cli.ending import INTERRUPTED
 from sobolev.cli.output import check_folder, save
 from sobolev.cli.pictures import draw
-from sobolev.cli.screen import Reporter, print_table
 from sobolev.cli.selecting import Found, Plan, Teller, find
+from sobolev.cli.terminal import Reporter, print_table
 from sobolev.cli.versions import versions
-from sobolev.frames import Prepared, prepare, read_table
 from sobolev.report import COLUMNS, SelectionResult
 from sobolev.report.files import result_json
 from sobolev.selection import list_some
+from sobolev.tables import Prepared, prepare, read_table
 
 # Warnings that say nothing new here: constant columns were set aside before.
 KNOWN = ("constant columns get importance 0",)

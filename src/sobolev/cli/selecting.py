@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from sobolev._typing import Array, Mask
-from sobolev.frames import Prepared
-from sobolev.frames.encoding import refuse_mixed_groups
 from sobolev.inference.hrt import HRTSelector
 from sobolev.inference.trial import HOLDOUT, N_BLOCKS, N_LANDMARKS, feature_importances
 from sobolev.selection import select
+from sobolev.tables import Prepared
+from sobolev.tables.encoding import refuse_mixed_groups
 
 UNSEEN = ("unseen in fit", "one class only", "is constant (")
 

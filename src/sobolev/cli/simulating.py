@@ -8,8 +8,8 @@ from typing import Any
 import typer
 
 from sobolev.datasets import make_liang, make_sine_radius, make_sinexp, make_xor
-from sobolev.frames import write_table
-from sobolev.frames.formats import suffixes
+from sobolev.tables import write_table
+from sobolev.tables.formats import suffixes
 
 MAKERS: dict[str, Any] = {
     "sinexp": make_sinexp,

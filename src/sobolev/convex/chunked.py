@@ -12,6 +12,7 @@ import pandas as pd
 
 from sobolev._sample import Folds, Sample, choose_lam, report_constant, varying_groups
 from sobolev._standardize import Standardizer
+from sobolev.convex.cross_validation import loosened, moment_risks
 from sobolev.convex.feature_maps import (
     AUTO_FOURIER_ROWS,
     FourierMap,
@@ -29,10 +30,9 @@ from sobolev.convex.fitting import (
 )
 from sobolev.convex.partial import PartialMoments, partial_rows
 from sobolev.convex.streaming import Stream, chunk_threads, collect, streaming_map, summarise
-from sobolev.convex.validation import loosened, moment_risks
-from sobolev.scale import Source
-from sobolev.scale.summary import set_columns
 from sobolev.selection import select
+from sobolev.streaming import Source
+from sobolev.streaming.summary import set_columns
 from sobolev.targets import TargetEncoder
 
 

@@ -27,6 +27,7 @@ from sobolev._sample import (
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array
 from sobolev.convex.chunked import ChunkedFitMixin
+from sobolev.convex.cross_validation import cross_validate
 from sobolev.convex.feature_maps import (
     FourierMap,
     LandmarkMap,
@@ -49,15 +50,14 @@ from sobolev.convex.fitting import (
 from sobolev.convex.screening import KEPT, WIDE, Screening
 from sobolev.convex.solvers import SOLVERS, JointSolution, Penalties, decomposition
 from sobolev.convex.streaming import Stream
-from sobolev.convex.validation import cross_validate
 from sobolev.criterion import Explanation, Groups
 from sobolev.exceptions import ConvergenceWarning
-from sobolev.scale import open_source
 from sobolev.selection import (
     SICSelectorMixin,
     plain_target,
     validate_rows,
 )
+from sobolev.streaming import open_source
 from sobolev.targets import TargetEncoder
 
 # Up to this many rows equal ones are looked for (landmark maps: always) and merged.

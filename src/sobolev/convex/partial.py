@@ -22,8 +22,6 @@ from sobolev.convex.fitting import REFERENCE_LAM, Settings, fit_critic, next_met
 from sobolev.convex.moments import FourierMoments
 from sobolev.convex.streaming import fold_moments
 from sobolev.exceptions import DataWarning
-from sobolev.scale.chunks import check_weights
-from sobolev.scale.summary import ColumnMoments
 from sobolev.selection import (
     list_some,
     plain_target,
@@ -31,6 +29,8 @@ from sobolev.selection import (
     validate_rows,
     validate_training,
 )
+from sobolev.streaming.chunks import check_weights
+from sobolev.streaming.summary import ColumnMoments
 from sobolev.targets import TargetEncoder, _whitener
 
 

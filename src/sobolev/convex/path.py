@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from sobolev._typing import Array
+from sobolev.convex.cross_validation import cross_validate
 from sobolev.convex.estimator import ConvexSIC
 from sobolev.convex.fitting import LAMS, REFERENCE_LAM, blas_threads, fit_critic, path
-from sobolev.convex.validation import cross_validate
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from sobolev.convex.feature_maps import (
     spaced_metric,
 )
 from sobolev.convex.moments import FourierMoments
-from sobolev.scale.chunks import Chunk, Source
-from sobolev.scale.summary import Gather, Summarise, Summary
+from sobolev.streaming.chunks import Chunk, Source
+from sobolev.streaming.summary import Gather, Summarise, Summary
 from sobolev.targets import TargetEncoder
 
 # Rows that the screen for second-order effects looks at.

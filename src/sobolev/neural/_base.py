@@ -43,7 +43,7 @@ from sobolev.selection import SICSelectorMixin, validate_rows
 from sobolev.targets import TargetEncoder
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 # Up to this many rows equal ones are merged and the order of rows does not matter.
 MERGE_ROWS = 5000

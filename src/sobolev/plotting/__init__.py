@@ -11,7 +11,7 @@ from sobolev.plotting.importances import plot_importances, plot_path
 from sobolev.plotting.interactions import interaction_strengths, plot_interactions
 from sobolev.plotting.knockoffs import plot_knockoffs
 from sobolev.plotting.null import plot_null
-from sobolev.plotting.partial import PartialEffect, partial_effect
+from sobolev.plotting.partial_effects import PartialEffect, partial_effect
 from sobolev.plotting.rates import plot_rates
 from sobolev.plotting.selection import plot_knockoff_statistics, plot_pvalues
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sobolev._typing import Array
 from sobolev.plotting._style import CYCLE, INK, SELECTED_AREA, clean, cycle, make_axes, shown_name
-from sobolev.plotting.partial import MAX_POINTS, PartialEffect, partial_effect, rug_values
+from sobolev.plotting.partial_effects import MAX_POINTS, PartialEffect, partial_effect, rug_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from sobolev._typing import Array
-from sobolev.plotting.partial import MAX_POINTS, PartialEffect, rug_values
+from sobolev.plotting.partial_effects import MAX_POINTS, PartialEffect, rug_values
 from sobolev.report.drawings import (
     Drawing,
     Scale,

@@ -16,7 +16,7 @@ def known(asked: Sequence[str], names: Sequence[str], option: str) -> list[str]:
 
     Examples
     --------
-    >>> from sobolev.frames.names import known
+    >>> from sobolev.tables.names import known
     >>> known(["a,b", "g*"], ["a", "b", "g1", "g2"], "--x")
     ['a', 'b', 'g1', 'g2']
     """

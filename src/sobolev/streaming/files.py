@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from sobolev._typing import Array
-from sobolev.frames.formats import KNOWN, PARQUET, TEXT, check_file, open_table, suffixes
-from sobolev.frames.names import _hint
-from sobolev.frames.text import MARKS, SAMPLE, refuse_duplicates, sniff
-from sobolev.scale.chunks import Chunk, LocalSource, default_rows, make_chunk, other_columns
 from sobolev.selection import _not_numbers
+from sobolev.streaming.chunks import Chunk, LocalSource, default_rows, make_chunk, other_columns
+from sobolev.tables.formats import KNOWN, PARQUET, TEXT, check_file, open_table, suffixes
+from sobolev.tables.names import _hint
+from sobolev.tables.text import MARKS, SAMPLE, refuse_duplicates, sniff
 
 # What pandas calls row labels without a name in a file; they are no feature.
 ROW_NUMBERS = re.compile(r"__index_level_\d+__")
@@ -213,7 +213,7 @@ def _pyarrow(module: str) -> Any:
         return import_module(f"pyarrow.{module}")
     except ImportError as error:
         raise ImportError(
-            "reading Parquet or Feather files needs pyarrow: pip install 'sobolev[scale]'"
+            "reading Parquet or Feather files needs pyarrow: pip install 'sobolev[streaming]'"
         ) from error
 
 

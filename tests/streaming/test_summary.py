@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from sobolev._standardize import Standardizer
-from sobolev.scale.response import ResponseMoments
-from sobolev.scale.summary import ColumnMoments
+from sobolev.streaming.response import ResponseMoments
+from sobolev.streaming.summary import ColumnMoments
 from sobolev.targets import TargetEncoder
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from sobolev.frames.formats import PARQUET, TEXT, check_file, open_table, suffixes
-from sobolev.frames.text import read_text, refuse_duplicates
+from sobolev.tables.formats import PARQUET, TEXT, check_file, open_table, suffixes
+from sobolev.tables.text import read_text, refuse_duplicates
 
 
 def read_table(

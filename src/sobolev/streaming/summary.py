@@ -10,9 +10,9 @@ import numpy as np
 
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array
-from sobolev.scale.chunks import Chunk
-from sobolev.scale.response import ResponseMoments
 from sobolev.selection import _reject_non_finite
+from sobolev.streaming.chunks import Chunk
+from sobolev.streaming.response import ResponseMoments
 
 # Rows whose deviations are formed at once: they stay in cache.
 BLOCK_ROWS = 4096

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sobolev._parameters import check_count
-from sobolev.scale.chunks import Chunk, LocalSource, Source, default_rows, make_chunk
+from sobolev.streaming.chunks import Chunk, LocalSource, Source, default_rows, make_chunk
 
 # The folder in which joblib hands arrays to its processes; these fit in memory.
 JOBLIB_FOLDER = "joblib_memmapping_folder"
@@ -31,16 +31,16 @@ def open_source(X: Any, y: Any, sample_weight: Any, chunk_rows: int | None) -> S
     if chunk_rows is not None:
         check_count("chunk_rows", chunk_rows)
     if isinstance(X, (str, os.PathLike)):
-        from sobolev.scale.tables import TableSource
+        from sobolev.streaming.files import TableSource
 
         return TableSource(X, y, sample_weight, chunk_rows)
     library = type(X).__module__.split(".")[0]
     if library in ("dask", "dask_expr"):
-        from sobolev.scale.cluster import DaskSource
+        from sobolev.streaming.cluster import DaskSource
 
         return DaskSource(X, y, sample_weight)
     if library == "pyarrow" and hasattr(X, "to_batches") and hasattr(X, "schema"):
-        from sobolev.scale.tables import DatasetSource
+        from sobolev.streaming.files import DatasetSource
 
         return DatasetSource(X, y, sample_weight, chunk_rows)
     if is_on_disk(X):

@@ -9,7 +9,7 @@ import pandas as pd
 
 from sobolev.conditionals.joint import MAX_PATTERNS
 from sobolev.conditionals.mixed import MAX_CATEGORIES
-from sobolev.frames.columns import MOST_CATEGORIES
+from sobolev.tables.columns import MOST_CATEGORIES
 
 assert MOST_CATEGORIES <= MAX_PATTERNS
 

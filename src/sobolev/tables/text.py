@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import pandas as pd
 
-from sobolev.frames.formats import TEXT, open_table
+from sobolev.tables.formats import TEXT, open_table
 
 DELIMITERS = (",", ";", "\t", "|")
 NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
@@ -116,7 +116,7 @@ def sniff(sample: str, *, spaces: bool = False) -> str:
 
     Examples
     --------
-    >>> from sobolev.frames.text import sniff
+    >>> from sobolev.tables.text import sniff
     >>> sniff("a;b\n1,5;2,5\n")
     ';'
     """

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from sobolev._files import write_atomic
-from sobolev.frames.formats import PARQUET, TEXT, suffixes
+from sobolev.tables.formats import PARQUET, TEXT, suffixes
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from sobolev.frames.names import _hint
-from sobolev.scale.chunks import Pass, Source, State, make_chunk
+from sobolev.streaming.chunks import Pass, Source, State, make_chunk
+from sobolev.tables.names import _hint
 
 # Results that one task of the tree puts together.
 FAN_IN = 8

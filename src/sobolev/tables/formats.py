@@ -29,7 +29,7 @@ def suffixes(path: Path) -> tuple[str, str]:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from sobolev.frames.formats import suffixes
+    >>> from sobolev.tables.formats import suffixes
     >>> suffixes(Path("my.data.TSV.gz"))
     ('.tsv', '.gz')
     """

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from sobolev import ConvexSIC
-from sobolev.scale import open_source
-from sobolev.scale.chunks import default_rows
+from sobolev.streaming import open_source
+from sobolev.streaming.chunks import default_rows
 
 pa = pytest.importorskip("pyarrow", reason="tables on disk need pyarrow")
 import pyarrow.dataset  # noqa: E402

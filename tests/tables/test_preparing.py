@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sobolev.frames import prepare
-from sobolev.frames.columns import kind_of, labels
-from sobolev.frames.encoding import refuse_mixed_groups
-from sobolev.frames.names import known, parse_group_options
+from sobolev.tables import prepare
+from sobolev.tables.columns import kind_of, labels
+from sobolev.tables.encoding import refuse_mixed_groups
+from sobolev.tables.names import known, parse_group_options
 
 N = 60
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sobolev.frames import read_table, write_table
-from sobolev.frames.text import sniff
+from sobolev.tables import read_table, write_table
+from sobolev.tables.text import sniff
 
 FRAME = pd.DataFrame({"a": [1.5, 2.5, -3.0], "b": [10, 20, 30], "c": ["u", "v", "w"]})
 TEXT = FRAME.to_csv(index=False)
