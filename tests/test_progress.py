@@ -1,6 +1,6 @@
 """Progress is written to standard error, or not at all."""
 
-from sobolev._progress import Progress
+from sobolev._progress import Progress, listening
 
 
 def run(verbose):
@@ -37,6 +37,27 @@ def test_the_bar_stops_when_training_fails(capsys):
             progress.stage("training", 10)
             raise ArithmeticError
     except ArithmeticError:
-        assert progress.bar.finished is False
-        assert not progress.bar.live.is_started
+        assert not progress.shown.bar.live.is_started
     capsys.readouterr()
+
+
+class Listener:
+    def __init__(self):
+        self.heard = []
+
+    def stage(self, text, total=None):
+        self.heard.append((text, total))
+
+    def step(self, text, completed=None):
+        self.heard.append((text, completed))
+
+
+def test_a_listener_hears_the_outer_fit_alone(capsys):
+    listener = Listener()
+    with listening(listener), Progress(0) as outer:
+        outer.stage("testing", 2)
+        run(0)  # a fit within the fit
+        outer.step("block 1", 1)
+    run(0)
+    assert listener.heard == [("testing", 2), ("testing · block 1", 1)]
+    assert capsys.readouterr() == ("", "")

@@ -9,13 +9,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from sobolev._standardize import Standardizer
-from sobolev.selection import (
-    SICSelectorMixin,
-    plain_target,
-    select,
-    validate_rows,
-    validate_training,
-)
+from sobolev.selection import SICSelectorMixin, select
+from sobolev.validation import plain_target, validate_rows, validate_training
 
 IMPORTANCES = np.array([0.1, 0.5, 0.0, 0.3, 0.1])
 

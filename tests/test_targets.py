@@ -197,7 +197,7 @@ def test_output_weights_are_the_derivatives_of_psi():
 @pytest.mark.parametrize("kind", ["text", "mixed table"])
 def test_labels_have_no_output_weights(kind):
     encoder = TargetEncoder().fit(RESPONSES[kind][0])
-    with pytest.raises(ValueError, match="select_targets needs numeric"):
+    with pytest.raises(ValueError, match=r"select=True\) needs numeric"):
         encoder.output_weights  # noqa: B018
 
 
@@ -245,10 +245,10 @@ def test_new_responses_that_cannot_be_encoded_are_named(fitted, new, message):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"target_type": "ordinal"}, "target_type='ordinal'"),
-        ({"basis": "spline"}, "target_basis='spline'"),
-        ({"basis": "polynomial", "degree": 0}, "target_degree=0"),
-        ({"basis": "polynomial", "degree": 2.5}, "target_degree=2.5"),
+        ({"target_type": "ordinal"}, "target='ordinal'"),
+        ({"basis": "spline"}, "basis='spline'"),
+        ({"basis": "polynomial", "degree": 0}, "degree=0"),
+        ({"basis": "polynomial", "degree": 2.5}, "degree=2.5"),
     ],
 )
 def test_wrong_parameters_are_named(parameters, message):

@@ -12,8 +12,9 @@ import numpy as np
 
 from sobolev._typing import Array, Index, Mask
 from sobolev.criterion import Groups, parse_groups
-from sobolev.exceptions import DataWarning
-from sobolev.selection import list_some, select, take_rows, validate_training
+from sobolev.exceptions import ConstantColumnWarning
+from sobolev.selection import select
+from sobolev.validation import list_some, take_rows, validate_training
 
 Folds = int | list[Index]
 
@@ -115,7 +116,7 @@ def report_constant(varying: Mask, names: Any, stacklevel: int) -> None:
         return
     shown = list_some([repr(names[j]) if names is not None else str(j) for j in constant])
     warnings.warn(
-        f"constant columns get importance 0: {shown}.", DataWarning, stacklevel=stacklevel
+        f"constant columns get importance 0: {shown}.", ConstantColumnWarning, stacklevel=stacklevel
     )
 
 

@@ -1,4 +1,4 @@
-r"""The eta-trick: importances, groups, the mirror step and the decomposition of SIC.
+r"""The formulas of SIC: the eta-trick, the mirror step, the risk, groups and the decomposition.
 
 The gradient penalty of the paper,
 :math:`\Omega_S(f) = \sum_j \sqrt{E |\partial_j f|^2}`, is not smooth. Its square is a minimum
@@ -24,9 +24,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import logsumexp
 
 from sobolev._typing import Array, Index, Mask
+
+# Keep squares and quotients finite, in single precision too.
+MAX_RATIO, SMALLEST = 1e15, 1e-30
 
 
 def normalized_importances(squared_gradients: Array, epsilon: float = 0.0) -> Array:
@@ -72,24 +74,65 @@ def sobolev_penalty(squared_gradients: Array, eta: Array, epsilon: float = 0.0) 
     return float(np.sum((squared_gradients[positive] + epsilon) / eta[positive]))
 
 
-def mirror_step(eta: Array, squared_gradients: Array, step: float, epsilon: float = 0.0) -> Array:
-    """One step of mirror descent on the simplex, in the log domain (Alg. 2, eta-step).
+def risk(joint: Any, second: Any, rho: float, mean: Any = 0.0) -> Any:
+    """The penalised witness of a row: f(x, y) - E f(x, ỹ) - rho/2 E f(x, ỹ)², over responses ỹ.
 
-    The gradient of the penalty in eta is -(squared gradient + epsilon) / eta². It is divided by its
-    value at the optimum, so that ``step`` has no unit: 1/2 is the Newton step near the fixed point.
+    Its mean over new rows is the held-out criterion. With ``rho=1`` and one response it is half
+    the reduction of the squared error.
 
     Parameters
     ----------
-    eta, squared_gradients : array of shape (d,)
-        The current importances (positive) and mean squared derivatives.
-    step : float
-        The step size.
-    epsilon : float, default=0.0
-        The perturbation.
+    joint : array
+        The critic at the row and its own response, f(x, y).
+    second : array
+        Mean of the squared critic over the distribution of the response.
+    rho : float
+        Weight of the squared critic.
+    mean : array, default=0.0
+        Mean of the critic over the distribution of the response; zero for centred critics.
 
     Returns
     -------
-    array of shape (d,)
+    array
+        Numpy and torch alike.
+    """
+    return joint - mean - 0.5 * rho * second
+
+
+def mirror_step(
+    eta: Any,
+    squared_gradients: Any,
+    step: Any,
+    epsilon: float = 0.0,
+    *,
+    relative: bool = True,
+    max_move: float = 10.0,
+    xp: Any = np,
+) -> Any:
+    """One step of mirror descent on the simplex, in the log domain (Alg. 2 and 3, eta-step).
+
+    The gradient of the penalty in eta is -(squared gradient + epsilon) / eta². By default it is
+    divided by its value at the optimum, so that ``step`` has no unit: 1/2 is the Newton step near
+    the fixed point.
+
+    Parameters
+    ----------
+    eta, squared_gradients : array of shape (..., d)
+        The current importances (positive) and mean squared derivatives.
+    step : float or array
+        The step size.
+    epsilon : float, default=0.0
+        The perturbation.
+    relative : bool, default=True
+        Whether the gradient is divided by its value at the optimum; the paper does not.
+    max_move : float, default=10.0
+        Largest change of log eta in one step; keeps exp() finite when some eta is far too small.
+    xp : module, default=numpy
+        The module, numpy or torch, that the arrays belong to.
+
+    Returns
+    -------
+    array of shape (..., d)
         The new importances, positive and of sum one.
 
     Examples
@@ -99,12 +142,13 @@ def mirror_step(eta: Array, squared_gradients: Array, step: float, epsilon: floa
     >>> mirror_step(np.array([0.5, 0.5]), np.array([9.0, 1.0]), step=0.5).round(3)
     array([0.731, 0.269])
     """
-    scaled = (squared_gradients + epsilon) / eta**2
-    optimum = np.sqrt(squared_gradients + epsilon).sum() ** 2
-    # A bounded move keeps exp() finite when some eta is far too small.
-    move = np.clip(step * scaled / max(optimum, np.finfo(float).tiny), None, 10.0)
-    logit = np.log(eta) + move
-    return np.exp(logit - logsumexp(logit))
+    root = xp.sqrt(squared_gradients + epsilon)
+    ratio = xp.clip(root / eta, None, MAX_RATIO)
+    if relative:
+        ratio = ratio / xp.clip(root.sum(-1), SMALLEST, None)[..., None]
+    logits = xp.log(eta) + xp.clip(step * ratio * ratio, None, max_move)
+    new = xp.exp(logits - xp.amax(logits, -1)[..., None])
+    return new / new.sum(-1)[..., None]
 
 
 class Groups:
@@ -247,7 +291,7 @@ class Decomposition:
     Attributes
     ----------
     mean_difference : float
-        E f under the joint law minus E f under the product of the marginals.
+        Mean of f under the joint distribution minus its mean under the product of the marginals.
     per_feature : array of shape (d,)
         Each feature's part of the gradient penalty, lam/2 E|∂_j f|² / eta_j: how much of the
         dependence it explains.

@@ -17,12 +17,20 @@ class DataWarning(SobolevWarning):
     """Part of the data carries no information: constant columns, rows of zero weight."""
 
 
+class ConstantColumnWarning(DataWarning):
+    """Some columns are constant and get importance zero."""
+
+
 class ConditionalModelWarning(SobolevWarning):
-    """The model of a column given the others does not fit: p-values and knockoffs may be wrong."""
+    """The model of a column given the others does not fit: p-values may be too small."""
 
 
 class KnockoffModelWarning(SobolevWarning):
     """Knockoffs do not look like their columns: the false discovery rate may be exceeded."""
+
+
+class TargetError(ValueError):
+    """The response cannot be encoded: one class only, a constant, or a label unknown to the fit."""
 
 
 class DivergenceError(ArithmeticError):
@@ -31,9 +39,11 @@ class DivergenceError(ArithmeticError):
 
 __all__ = [
     "ConditionalModelWarning",
+    "ConstantColumnWarning",
     "ConvergenceWarning",
     "DataWarning",
     "DivergenceError",
     "KnockoffModelWarning",
     "SobolevWarning",
+    "TargetError",
 ]

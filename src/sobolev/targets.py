@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
+from sklearn.base import BaseEstimator, clone
 
 from sobolev._typing import AnyArray, Array
+from sobolev.exceptions import TargetError
 
 MAX_INTEGER_CLASSES = 20
 _RANK_TOL = 1e-9
@@ -44,7 +46,7 @@ class TargetColumn:
         """The raw basis at a column, (n, n_raw)."""
         if self.classes is not None:
             return self._indicators(column)
-        z = self.standardize(_finite(column, self.name))
+        z = self.standardize(finite_numbers(column, self.name))
         if not self.recurrence.size:
             return z[:, None]
         basis, norm_before = [np.zeros_like(z), np.ones_like(z)], 0.0
@@ -61,32 +63,34 @@ class TargetColumn:
 
     def _indicators(self, column: AnyArray) -> Array:
         assert self.classes is not None
-        labels = _labels(column)
+        labels = as_labels(column)
         if self.classes.dtype.kind == "U":  # labels of mixed types are known by their text
             labels = labels.astype(str)
         code = np.searchsorted(self.classes, labels)
         code = np.minimum(code, self.classes.size - 1)
         unknown = self.classes[code] != labels
         if unknown.any():
-            raise ValueError(
+            raise TargetError(
                 f"{self.name} holds the label {labels[unknown][0].item()!r}, unseen in fit; "
                 f"known labels: {', '.join(map(repr, self.classes[:10].tolist()))}."
             )
         return np.eye(self.classes.size)[code]
 
 
-class TargetEncoder:
-    """Encode y as psi(y), centred and whitened under the (weighted) empirical law.
+class TargetEncoder(BaseEstimator):
+    """Encode y as psi(y), centred and whitened under its (weighted) empirical distribution.
 
     Parameters
     ----------
     target_type : {"auto", "regression", "classification"}, default="auto"
-        "auto" takes text, booleans and integers of few distinct values as labels, the rest as
-        numbers.
+        How to read y. "auto" reads text, booleans and integers with at most 20 distinct values as
+        labels, everything else as numbers.
     basis : {"standard", "normal_scores", "polynomial"}, default="standard"
-        The basis for numeric responses.
+        Basis of a numeric response.
     degree : int, default=3
-        The degree of the polynomial basis.
+        Degree of the polynomial basis.
+    select : bool, default=False
+        Whether the columns of a numeric y with several columns get importances, too.
 
     Attributes
     ----------
@@ -108,15 +112,22 @@ class TargetEncoder:
     True
     """
 
-    def __init__(self, target_type: str = "auto", basis: str = "standard", degree: int = 3) -> None:
+    def __init__(
+        self,
+        target_type: str = "auto",
+        basis: str = "standard",
+        degree: int = 3,
+        select: bool = False,
+    ) -> None:
         self.target_type = target_type
         self.basis = basis
         self.degree = degree
+        self.select = select
 
     def fit(self, y: Any, sample_weight: Array | None = None) -> TargetEncoder:
         """Learn the encoding of y."""
-        self._check_parameters()
-        table = _as_columns(y)
+        self.check_parameters()
+        table = as_columns(y)
         weights = _probabilities(sample_weight, len(table[0]))
         self.n_outputs_ = len(table)
         names = ["y"] if len(table) == 1 else [f"y[{i}]" for i in range(len(table))]
@@ -127,7 +138,7 @@ class TargetEncoder:
         raw = self._raw(table)
         self.mean_ = weights @ raw
         centred = raw - self.mean_
-        self.whitener_ = _whitener(centred.T @ (weights[:, None] * centred))
+        self.whitener_ = whitener(centred.T @ (weights[:, None] * centred))
         return self
 
     def transform(self, y: Any) -> Array:
@@ -137,7 +148,7 @@ class TargetEncoder:
         -------
         array of shape (n, k)
         """
-        table = _as_columns(y)
+        table = as_columns(y)
         if len(table) != self.n_outputs_:
             raise ValueError(
                 f"y has {len(table)} columns, but {self.n_outputs_} were given to fit."
@@ -146,7 +157,7 @@ class TargetEncoder:
 
     def standardized(self, y: Any) -> Array:
         """The columns before whitening: standardised numbers, or indicators of the classes."""
-        return self._raw(_as_columns(y))
+        return self._raw(as_columns(y))
 
     def unstandardized(self, values: Array) -> Array:
         """Numbers in the units of y from standardised ones, (n, n_outputs)."""
@@ -161,39 +172,39 @@ class TargetEncoder:
         """
         if any(c.classes is not None or c.recurrence.size or c.knots.size for c in self.columns_):
             raise ValueError(
-                "select_targets needs numeric responses in their standard encoding; "
-                'use target_type="regression" and target_basis="standard".'
+                "TargetEncoder(select=True) needs numeric responses in their standard encoding; "
+                'use target_type="regression" and basis="standard".'
             )
         return self.whitener_
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse unknown settings."""
         if self.target_type not in ("auto", "regression", "classification"):
             raise ValueError(
-                f"target_type={self.target_type!r} is unknown; "
+                f"target={self.target_type!r} is unknown; "
                 'use "auto", "regression" or "classification".'
             )
         if self.basis not in ("standard", "normal_scores", "polynomial"):
             raise ValueError(
-                f"target_basis={self.basis!r} is unknown; "
-                'use "standard", "normal_scores" or "polynomial".'
+                f'basis={self.basis!r} is unknown; use "standard", "normal_scores" or "polynomial".'
             )
         if self.basis == "polynomial" and self.degree not in range(1, 11):
-            raise ValueError(f"target_degree={self.degree!r} must be an integer from 1 to 10.")
+            raise ValueError(f"degree={self.degree!r} must be an integer from 1 to 10.")
 
     def _raw(self, table: list[AnyArray]) -> Array:
         return np.hstack([c.values(v) for c, v in zip(self.columns_, table, strict=True)])
 
     def _fit_column(self, column: AnyArray, name: str, weights: Array) -> TargetColumn:
         if self._is_categorical(column):
-            classes = np.unique(_labels(column))
+            classes = np.unique(as_labels(column))
             if classes.size < 2:
-                raise ValueError(
+                raise TargetError(
                     f"{name} has one class only ({classes[0].item()!r}); two or more are needed."
                 )
             return TargetColumn(name, classes=classes)
-        numbers = _finite(column, name)
+        numbers = finite_numbers(column, name)
         if np.ptp(numbers) == 0:
-            raise ValueError(
+            raise TargetError(
                 f"{name} is constant ({numbers[0]:g}); a response must vary to depend on X."
             )
         encoded = TargetColumn(name)
@@ -219,7 +230,18 @@ class TargetEncoder:
         return False
 
 
-def _whitener(covariance: Array) -> Array:
+def resolve_target(target: Any) -> TargetEncoder:
+    """A fresh encoder from the parameter ``target``: a type of response or an encoder."""
+    if isinstance(target, TargetEncoder):
+        return clone(target)
+    if isinstance(target, str):
+        return TargetEncoder(target)
+    raise TypeError(
+        f'target must be "auto", "regression", "classification" or a TargetEncoder; got {target!r}.'
+    )
+
+
+def whitener(covariance: Array) -> Array:
     """W with W' S W = I, column by column (Gram and Schmidt); dependent columns add nothing.
 
     Unlike principal axes it does not turn when eigenvalues are equal, as for classes of one size.
@@ -237,7 +259,7 @@ def _whitener(covariance: Array) -> Array:
     return np.column_stack(found)
 
 
-def _as_columns(y: Any) -> list[AnyArray]:
+def as_columns(y: Any) -> list[AnyArray]:
     """Split y into columns, each of its own type; objects that are all numbers become numbers."""
     if hasattr(y, "columns") and hasattr(y, "iloc"):  # a DataFrame: types differ by column
         return [_column_array(y.iloc[:, i]) for i in range(y.shape[1])]
@@ -266,23 +288,22 @@ def _column_array(column: Any) -> AnyArray:
     return array
 
 
-def _labels(column: AnyArray) -> AnyArray:
+def as_labels(column: AnyArray) -> AnyArray:
     """Labels that can be sorted: text when they are of mixed types."""
     if column.dtype.kind == "O":
         kinds = {type(v) for v in column}
         return np.array(column.tolist() if len(kinds) == 1 else [str(v) for v in column])
     if column.dtype.kind == "f":
-        return _finite(column, "y")
+        return finite_numbers(column, "y")
     return column
 
 
-def _finite(column: AnyArray, name: str) -> Array:
+def finite_numbers(column: AnyArray, name: str) -> Array:
+    """A column as finite floats; an error names it otherwise."""
     try:
         numbers = column.astype(float)
     except (TypeError, ValueError):
-        raise ValueError(
-            f'{name} holds text, not numbers; use target_type="classification".'
-        ) from None
+        raise ValueError(f'{name} holds text, not numbers; use target="classification".') from None
     bad = ~np.isfinite(numbers)
     if bad.any():
         raise ValueError(

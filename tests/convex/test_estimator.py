@@ -349,9 +349,9 @@ def test_sparse_rows_are_refused_with_the_remedy():
         ({"measure": "uniform"}, ValueError, "measure='uniform'"),
         ({"feature_map": "spline"}, ValueError, "feature_map='spline'"),
         ({"feature_map": 3}, TypeError, "feature_map must be a name or an object"),
-        ({"target_type": "count"}, ValueError, "target_type='count'"),
-        ({"target_basis": "spline"}, ValueError, "target_basis='spline'"),
-        ({"target_basis": "polynomial", "target_degree": 99}, ValueError, "target_degree=99"),
+        ({"target_type": "count"}, ValueError, "target='count'"),
+        ({"target_basis": "spline"}, ValueError, "basis='spline'"),
+        ({"target_basis": "polynomial", "target_degree": 99}, ValueError, "degree=99"),
         ({"groups": [[0, 99]]}, ValueError, "column 99"),
         ({"groups": [0, 1]}, TypeError, "group 'group0'"),
         ({"select_targets": True, "measure": "joint"}, ValueError, "select_targets"),
@@ -649,7 +649,7 @@ def test_importances_of_responses_follow_their_columns():
 
 
 def test_labels_cannot_be_weighed():
-    with pytest.raises(ValueError, match="select_targets needs numeric"):
+    with pytest.raises(ValueError, match="needs numeric responses"):
         sic(select_targets=True).fit(X, LABELS)
 
 

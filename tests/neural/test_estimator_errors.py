@@ -72,7 +72,7 @@ OF_SIC = [
     ({"eta_rule": "newton"}, ValueError, "eta_rule='newton'"),
     ({"preset": "x"}, ValueError, "preset='x'.*paper"),
     ({"preset": 3}, ValueError, "preset=3"),
-    ({"target_type": "count"}, ValueError, "target_type='count'"),
+    ({"target_type": "count"}, ValueError, "target='count'"),
     ({"critic": "nope"}, ValueError, 'critic=.nope.*"small", "big", "bilinear"'),
     ({"critic": None}, TypeError, "critic must be"),
     ({"critic": []}, (TypeError, ValueError), "critic"),

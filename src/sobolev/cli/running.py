@@ -20,8 +20,8 @@ from sobolev.cli.terminal import Reporter, print_table
 from sobolev.cli.versions import versions
 from sobolev.report import COLUMNS, SelectionResult
 from sobolev.report.files import result_json
-from sobolev.selection import list_some
 from sobolev.tables import Prepared, prepare, read_table
+from sobolev.validation import list_some
 
 # Warnings that say nothing new here: constant columns were set aside before.
 KNOWN = ("constant columns get importance 0",)

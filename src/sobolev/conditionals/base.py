@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array, Index
-from sobolev.selection import validate_rows
+from sobolev.validation import validate_rows
 
 # Nodes of the discrete law of a continuous column, as in the paper.
 N_NODES = 100

@@ -25,7 +25,7 @@ from sobolev._random import RandomState
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals._checks import Others, Seen, normal_scores, uniform_test, unseen_laws
 from sobolev.exceptions import ConditionalModelWarning
-from sobolev.selection import list_some, validate_rows
+from sobolev.validation import list_some, validate_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

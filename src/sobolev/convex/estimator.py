@@ -52,13 +52,10 @@ from sobolev.convex.solvers import SOLVERS, JointSolution, Penalties, decomposit
 from sobolev.convex.streaming import Stream
 from sobolev.criterion import Explanation, Groups
 from sobolev.exceptions import ConvergenceWarning
-from sobolev.selection import (
-    SICSelectorMixin,
-    plain_target,
-    validate_rows,
-)
+from sobolev.selection import SICSelectorMixin
 from sobolev.streaming import open_source
 from sobolev.targets import TargetEncoder
+from sobolev.validation import plain_target, validate_rows
 
 # Up to this many rows equal ones are looked for (landmark maps: always) and merged.
 MERGE_ROWS = 5000

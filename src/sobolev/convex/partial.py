@@ -22,16 +22,10 @@ from sobolev.convex.fitting import REFERENCE_LAM, Settings, fit_critic, next_met
 from sobolev.convex.moments import FourierMoments
 from sobolev.convex.streaming import fold_moments
 from sobolev.exceptions import DataWarning
-from sobolev.selection import (
-    list_some,
-    plain_target,
-    take_rows,
-    validate_rows,
-    validate_training,
-)
 from sobolev.streaming.chunks import check_weights
 from sobolev.streaming.summary import ColumnMoments
-from sobolev.targets import TargetEncoder, _whitener
+from sobolev.targets import TargetEncoder, whitener
+from sobolev.validation import list_some, plain_target, take_rows, validate_rows, validate_training
 
 
 @dataclass
@@ -251,5 +245,5 @@ def _whitened(
         position += len(column.recurrence) or (1 if column.classes is None else column.classes.size)
     found.columns_ = columns
     found.mean_ = (mean - center) / scale
-    found.whitener_ = _whitener(covariance / np.outer(scale, scale))
+    found.whitener_ = whitener(covariance / np.outer(scale, scale))
     return found, found.whitener_ / scale[:, None]

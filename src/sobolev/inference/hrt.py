@@ -21,7 +21,7 @@ from sobolev.exceptions import SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
 from sobolev.inference.tables import STATISTICS
 from sobolev.inference.trial import Trial, make_units
-from sobolev.selection import plain_target, validate_rows, validate_training
+from sobolev.validation import plain_target, validate_rows, validate_training
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,8 @@ from sobolev.convex.fitting import blas_threads
 from sobolev.convex.solvers import Penalties, alternating
 from sobolev.exceptions import DataWarning
 from sobolev.inference.permutation import permutation_pvalue, permutations
-from sobolev.selection import validate_training
 from sobolev.targets import TargetEncoder
+from sobolev.validation import validate_training
 
 BANDWIDTHS = (0.05, 0.25, 1.0, 4.0)
 # tau, and the ridge of the response's kernels relative to n.

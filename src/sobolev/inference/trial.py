@@ -24,7 +24,7 @@ from sobolev.convex.fitting import SMALL_SAMPLE
 from sobolev.criterion import parse_groups
 from sobolev.inference.null_distribution import NullTable
 from sobolev.inference.tables import PredictorEvaluator, joint_table, make_evaluator, null_table
-from sobolev.selection import take_rows
+from sobolev.validation import take_rows
 
 if TYPE_CHECKING:
     from sobolev.inference.hrt import HRTSelector

@@ -13,7 +13,7 @@ from sobolev._random import RandomState, spawn
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index, Mask
 from sobolev.exceptions import DataWarning
-from sobolev.selection import column_names, validate_rows
+from sobolev.validation import column_names, validate_rows
 
 MIN_ROWS = 3
 

@@ -25,7 +25,7 @@ from sobolev.exceptions import KnockoffModelWarning
 from sobolev.inference.multiple_testing import qvalues
 from sobolev.knockoffs._moments import correlation_gaps, correlations, in_errors, off_values
 from sobolev.knockoffs.groups import GroupsLike, group_labels
-from sobolev.selection import list_some, validate_rows
+from sobolev.validation import list_some, validate_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,8 @@ from sobolev._typing import Array, Index
 from sobolev.exceptions import ConvergenceWarning
 from sobolev.inference.tables import make_evaluator
 from sobolev.inference.trial import feature_importances
-from sobolev.selection import take_rows
 from sobolev.targets import TargetEncoder
+from sobolev.validation import take_rows
 
 N_FOLDS = 5
 # A path of the lasso that ends before this part of its first penalty is told.

@@ -31,7 +31,7 @@ from sobolev.knockoffs.diagnostics import KnockoffDiagnostics, compare_moments, 
 from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.groups import group_labels
 from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
-from sobolev.selection import validate_training
+from sobolev.validation import validate_training
 
 
 class KnockoffSelector(SelectorMixin, BaseEstimator):

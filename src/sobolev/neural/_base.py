@@ -39,8 +39,9 @@ from sobolev.neural.fitting import (
     network_values,
 )
 from sobolev.neural.training import SCHEDULES, Settings
-from sobolev.selection import SICSelectorMixin, validate_rows
+from sobolev.selection import SICSelectorMixin
 from sobolev.targets import TargetEncoder
+from sobolev.validation import validate_rows
 
 if TYPE_CHECKING:
     from typing import Self

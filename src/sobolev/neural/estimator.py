@@ -18,8 +18,8 @@ from sobolev.neural.critics import BilinearCritic, resolve_critic
 from sobolev.neural.explanation import explain_witness
 from sobolev.neural.fitting import Design, network_values
 from sobolev.neural.objectives import ExactSIC, PairedSIC
-from sobolev.selection import plain_target
 from sobolev.targets import TargetEncoder
+from sobolev.validation import plain_target
 
 MEASURES = {"product": 0.0, "mixture": 0.5, "joint": 1.0}
 

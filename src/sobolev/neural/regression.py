@@ -17,8 +17,8 @@ from sobolev.neural._base import NeuralEstimator
 from sobolev.neural.critics import DenseNetwork
 from sobolev.neural.fitting import Design
 from sobolev.neural.objectives import CrossEntropy, Objective, SquaredError
-from sobolev.selection import plain_target
 from sobolev.targets import TargetEncoder
+from sobolev.validation import plain_target
 
 
 class _SobolevPredictor(NeuralEstimator):

@@ -203,7 +203,7 @@ def _unpack(value: Any, tensors: dict[str, torch.Tensor], given: list[Any]) -> A
         return _SPECIFICATIONS[kind](**content)
     if kind == "TargetEncoder":
         encoder = TargetEncoder()
-        vars(encoder).update(content)
+        encoder.__dict__.update(content)
         return encoder
     if kind in _RECORDS:
         return _RECORDS[kind](**content)

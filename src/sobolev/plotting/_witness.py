@@ -45,7 +45,7 @@ class Rows:
         A move names columns with their new values. Each has a response for all rows, of shape (1,)
         or (1, q), or the rows keep their own.
         """
-        from sobolev.selection import take_rows
+        from sobolev.validation import take_rows
 
         n, d = self.X.shape
         step = max(1, min(MAX_ROWS, MAX_VALUES // d) // n)
@@ -71,7 +71,7 @@ class Rows:
         n = self.X.shape[0]
         if n <= most:
             return self
-        from sobolev.selection import take_rows
+        from sobolev.validation import take_rows
 
         chosen = np.sort(rng.choice(n, size=most, replace=False))
         return replace(self, X=self.X[chosen], y=take_rows(self.y, chosen))
@@ -126,7 +126,7 @@ def read_rows(estimator: Any, X: Any, y: Any) -> Rows:
     """
     from sklearn.utils.validation import check_is_fitted
 
-    from sobolev.selection import plain_target, validate_rows
+    from sobolev.validation import plain_target, validate_rows
 
     if not hasattr(estimator, "witness"):
         raise TypeError(

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from sobolev._typing import Array
-from sobolev.selection import _reject_text_columns, list_some, plain_target, take_rows
+from sobolev.validation import list_some, plain_target, reject_text_columns, take_rows
 
 # Rows of a chunk, unless the user says: as many as take so much memory, within bounds.
 CHUNK_BYTES = 32 * 2**20
@@ -164,7 +164,7 @@ def _checked(
     found = None
     if hasattr(X, "columns"):
         X, found = _in_order(X, names)
-        _reject_text_columns(X)
+        reject_text_columns(X)
     rows: Array = np.asarray(X)
     if rows.dtype.kind not in "fiub":
         rows = _numbers(rows)

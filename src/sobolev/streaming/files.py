@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from sobolev._typing import Array
-from sobolev.selection import _not_numbers
 from sobolev.streaming.chunks import Chunk, LocalSource, default_rows, make_chunk, other_columns
 from sobolev.tables.formats import KNOWN, PARQUET, TEXT, check_file, open_table, suffixes
 from sobolev.tables.names import _hint
 from sobolev.tables.text import MARKS, SAMPLE, refuse_duplicates, sniff
+from sobolev.validation import not_numbers
 
 # What pandas calls row labels without a name in a file; they are no feature.
 ROW_NUMBERS = re.compile(r"__index_level_\d+__")
@@ -249,5 +249,5 @@ def _matrix(piece: Any, names: Sequence[str], where: str) -> Array:
         else:
             text.append(name)
     if text:
-        raise ValueError(f"{where}: {_not_numbers(text)}")
+        raise ValueError(f"{where}: {not_numbers(text)}")
     return out.T

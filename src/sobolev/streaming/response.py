@@ -12,10 +12,10 @@ from sobolev.targets import (
     MAX_INTEGER_CLASSES,
     TargetColumn,
     TargetEncoder,
-    _as_columns,
-    _finite,
-    _labels,
-    _whitener,
+    as_columns,
+    as_labels,
+    finite_numbers,
+    whitener,
 )
 
 # More labels than this are not classes.
@@ -55,7 +55,7 @@ class ResponseMoments:
     @classmethod
     def of(cls, y: Any, weight: Array | None, target_type: str) -> ResponseMoments:
         """Of the rows of a chunk."""
-        table = _as_columns(y)
+        table = as_columns(y)
         names = _names(len(table))
         kinds, keys, values = [], [], []
         low, high = {}, {}
@@ -63,12 +63,12 @@ class ResponseMoments:
             kind = _kind(column, target_type)
             kinds.append(kind)
             if kind != "t":
-                numbers = _finite(column, name)
+                numbers = finite_numbers(column, name)
                 keys.append((i, NUMBER))
                 values.append(numbers[:, None])
                 low[i], high[i] = float(numbers.min()), float(numbers.max())
             if kind != "f":
-                labels = _labels(column)
+                labels = as_labels(column)
                 found, code = np.unique(labels, return_inverse=True)
                 if kind == "n" and found.size > MAX_INTEGER_CLASSES:
                     kinds[-1] = "f"
@@ -124,7 +124,7 @@ class ResponseMoments:
 
     def encoder(self, encoder: TargetEncoder) -> TargetEncoder:
         """Fit an encoder of the standard basis, as if to all rows at once."""
-        encoder._check_parameters()
+        encoder.check_parameters()
         names = _names(len(self.kinds))
         encoder.n_outputs_ = len(names)
         encoder.columns_, used, scales = [], [], []
@@ -152,7 +152,7 @@ class ResponseMoments:
         numeric = np.array([self.keys[k][1] is NUMBER for k in used])
         encoder.mean_ = np.where(numeric, 0.0, self.mean[used])
         covariance = self.products[np.ix_(used, used)] / self.weight
-        encoder.whitener_ = _whitener(covariance / np.outer(scales, scales))
+        encoder.whitener_ = whitener(covariance / np.outer(scales, scales))
         return encoder
 
     def _classes(self, name: str, labels: list[int]) -> TargetColumn:

@@ -10,9 +10,9 @@ import numpy as np
 
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array
-from sobolev.selection import _reject_non_finite
 from sobolev.streaming.chunks import Chunk
 from sobolev.streaming.response import ResponseMoments
+from sobolev.validation import reject_non_finite
 
 # Rows whose deviations are formed at once: they stay in cache.
 BLOCK_ROWS = 4096
@@ -127,7 +127,7 @@ class Summarise:
         """Check a chunk for NaN and sum it up."""
         try:
             named = _Named(chunk.names) if chunk.names is not None else None
-            _reject_non_finite(chunk.X, named)
+            reject_non_finite(chunk.X, named)
             response = ResponseMoments.of(chunk.y, chunk.weight, self.target_type)
         except ValueError as error:
             raise ValueError(f"{chunk.where}: {error}") from error

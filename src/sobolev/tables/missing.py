@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from sobolev._typing import Mask
-from sobolev.selection import list_some
+from sobolev.validation import list_some
 
 MISSING = ("error", "drop", "impute")
 MIN_ROWS = 10

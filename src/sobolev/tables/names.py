@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from sobolev.selection import list_some
+from sobolev.validation import list_some
 
 
 def known(asked: Sequence[str], names: Sequence[str], option: str) -> list[str]:

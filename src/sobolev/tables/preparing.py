@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from sobolev._parameters import check_option
-from sobolev.selection import list_some
 from sobolev.tables.columns import identifier, kind_of, labels, most_categories, numbers
 from sobolev.tables.encoding import encode
 from sobolev.tables.missing import MISSING, handle_missing
 from sobolev.tables.names import known, parse_group_options
+from sobolev.validation import list_some
 
 TASKS = ("auto", "regression", "classification")
 # Whole numbers with at most this many values could be classes: say how they are taken.

@@ -1,0 +1,260 @@
+"""What the tests, knockoffs, plots and the report need from a critic, whatever it is.
+
+:class:`~sobolev.ConvexSIC`, :class:`~sobolev.NeuralSIC` and the Sobolev-penalised predictors keep
+the protocol :class:`Critic` themselves, and so may an object of your own. :func:`as_critic` adapts
+any scikit-learn regressor or classifier to it; nothing else looks at what kind of estimator it
+holds.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone, is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from sobolev._typing import Array, Index
+
+# The statistics of a held-out row: the penalised witness, or the paper's witness itself.
+STATISTICS = ("risk", "witness")
+# Values of a column between which the statistic of a predictor is interpolated linearly.
+N_NODES = 24
+
+
+class Evaluator(Protocol):
+    """The statistic on fixed rows, as a function of some of the columns.
+
+    Attributes
+    ----------
+    slow : bool
+        Whether one evaluation takes so long that threads pay off even for few rows.
+    """
+
+    slow: bool
+
+    def at(self, columns: Index, values: Array) -> Array:
+        """The statistic of every row with the columns replaced by each of the values.
+
+        ``values`` has shape (Q, len(columns)); the result has shape (n, Q).
+        """
+
+    def each(self, columns: Index, nodes: Array) -> Array:
+        """The statistic of every row with the columns replaced by the row's own nodes.
+
+        ``nodes`` has shape (n, B, len(columns)); the result has shape (n, B).
+        """
+
+    def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:
+        """Where to evaluate between two values, and how to interpolate.
+
+        The rule is "chebyshev" or "piecewise" (linear).
+        """
+
+
+class Critic(Protocol):
+    """A critic: fitted to rows, it ranks the columns and judges rows.
+
+    Attributes
+    ----------
+    feature_importances_ : array of shape (d,)
+        Importances of the columns, after a fit.
+    independent_refits : bool
+        Whether refits may run side by side in threads: each runs on one core, and none draws
+        random numbers that another one needs.
+    """
+
+    feature_importances_: Array
+    independent_refits: bool
+
+    def fit_validated(self, X: Array, y: Any) -> Any:
+        """Fit to rows that were checked at the door; returns the fitted critic."""
+
+    def for_more_rows(self, ratio: float) -> Any:
+        """A copy for a fit to ``ratio`` times as many rows."""
+
+    def witness(self, X: Any, y: Any) -> Array:
+        """The critic f(x, y) of each row."""
+
+    def risk(self, X: Any, y: Any) -> Array:
+        """The penalised witness of each row; for predictors minus the loss."""
+
+    def evaluator(self, X: Array, y: Any, statistic: str) -> Evaluator:
+        """The statistic of checked rows as a function of some of the columns."""
+
+
+class CriticMixin:
+    """Parts of :class:`Critic` that estimators with a penalty ``lam`` share."""
+
+    lam_: float
+    independent_refits: bool = False
+
+    def for_more_rows(self, ratio: float) -> Any:
+        """A copy for a fit to ``ratio`` times as many rows.
+
+        The sampling noise that ``lam`` holds down falls as the number of rows grows, and ``lam``
+        with it.
+        """
+        return copy(self).set_params(lam=self.lam_ / ratio)  # type: ignore[attr-defined]
+
+
+def as_critic(estimator: Any) -> Any:
+    """The estimator itself if it keeps the protocol, otherwise an adapter around it."""
+    if isinstance(estimator, FrozenEstimator):
+        return FrozenCritic(estimator)
+    return estimator if hasattr(estimator, "evaluator") else PredictorCritic(estimator)
+
+
+def unwrapped(critic: Any) -> Any:
+    """The estimator behind an adapter."""
+    return critic.estimator if isinstance(critic, (PredictorCritic, FrozenCritic)) else critic
+
+
+class PredictorCritic:
+    """Any scikit-learn regressor (minus the squared error) or classifier (log-likelihood).
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``predict`` or, for classifiers, ``predict_proba``; a pipeline ends in one.
+    """
+
+    independent_refits: ClassVar[bool] = False
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Importances or absolute coefficients of the fitted estimator or pipeline."""
+        last = self.estimator[-1] if hasattr(self.estimator, "steps") else self.estimator
+        if hasattr(last, "feature_importances_"):
+            return np.asarray(last.feature_importances_, dtype=float)
+        if hasattr(last, "coef_"):
+            return np.abs(np.atleast_2d(last.coef_)).max(axis=0)
+        raise TypeError(
+            f"{type(last).__name__} has neither feature_importances_ nor coef_, by which columns "
+            "are ranked."
+        )
+
+    def fit_validated(self, X: Array, y: Any) -> PredictorCritic:
+        """Fit the estimator."""
+        self.estimator.fit(X, y)
+        return self
+
+    def for_more_rows(self, ratio: float) -> PredictorCritic:
+        """A fresh copy: predictors choose their own penalties."""
+        return PredictorCritic(clone(self.estimator))
+
+    def witness(self, X: Any, y: Any) -> Array:
+        """The same as :meth:`risk`: a predictor has its loss only."""
+        return self.risk(X, y)
+
+    def risk(self, X: Any, y: Any) -> Array:
+        """Minus the squared error, or the log-likelihood, of each row."""
+        rows = np.asarray(X, dtype=float)
+        return self.evaluator(rows, y, "risk").each(np.array([0]), rows[:, None, :1])[:, 0]
+
+    def evaluator(self, X: Array, y: Any, statistic: str) -> PredictorEvaluator:
+        """The statistic of checked rows as a function of some of the columns."""
+        return PredictorEvaluator(self.estimator, X, y)
+
+
+class FrozenCritic:
+    """A fitted estimator in :class:`~sklearn.frozen.FrozenEstimator`: it is never fitted again."""
+
+    independent_refits: ClassVar[bool] = False
+
+    def __init__(self, estimator: FrozenEstimator) -> None:
+        self.estimator = estimator
+        self.critic = as_critic(estimator.estimator)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Importances of the fitted estimator."""
+        return np.asarray(self.critic.feature_importances_, dtype=float)
+
+    def fit_validated(self, X: Array, y: Any) -> FrozenCritic:
+        """Do nothing."""
+        return self
+
+    def for_more_rows(self, ratio: float) -> FrozenCritic:
+        """The same critic."""
+        return self
+
+    def witness(self, X: Any, y: Any) -> Array:
+        """The critic of each row."""
+        return np.asarray(self.critic.witness(X, y))
+
+    def risk(self, X: Any, y: Any) -> Array:
+        """The risk of each row."""
+        return np.asarray(self.critic.risk(X, y))
+
+    def evaluator(self, X: Array, y: Any, statistic: str) -> Any:
+        """The statistic of checked rows as a function of some of the columns."""
+        return self.critic.evaluator(X, y, statistic)
+
+
+class PredictorEvaluator:
+    """Minus the squared error of a regressor, or the log-likelihood of a classifier."""
+
+    slow: ClassVar[bool] = True
+
+    def __init__(self, estimator: Any, X: Array, y: Any) -> None:
+        check_is_fitted(estimator)
+        self.estimator, self.X = estimator, X
+        self.names = getattr(estimator, "feature_names_in_", None)
+        self.codes: Index | None = None
+        if is_classifier(estimator):
+            if not hasattr(estimator, "predict_proba"):
+                raise TypeError(
+                    f"{type(estimator).__name__} has no predict_proba, which the test needs."
+                )
+            labels = np.asarray(y).ravel()
+            unseen = np.setdiff1d(labels, estimator.classes_)
+            if unseen.size:
+                raise ValueError(
+                    f"label {unseen[0]!r} is among the held-out rows, but no row that "
+                    f"{type(estimator).__name__} was fitted to has it."
+                )
+            self.codes = np.searchsorted(estimator.classes_, labels)
+        elif not hasattr(estimator, "predict"):
+            raise TypeError(
+                f"{type(estimator).__name__} cannot be tested: it has neither a critic nor predict."
+            )
+        self.y = np.asarray(y).reshape(X.shape[0], -1)
+
+    def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:
+        """Quantiles of the column, where the data are, and both ends."""
+        return quantile_nodes(self.X[:, column], low, high, N_NODES)
+
+    def at(self, columns: Index, values: Array) -> Array:
+        """See :class:`Evaluator`."""
+        return self._copies(columns, values[:, None])
+
+    def each(self, columns: Index, nodes: Array) -> Array:
+        """See :class:`Evaluator`."""
+        return self._copies(columns, nodes.transpose(1, 0, 2))
+
+    def _copies(self, columns: Index, values: Array) -> Array:
+        """The statistic of one copy of the rows for each entry of values (Q, n or 1, c)."""
+        n, Q = self.X.shape[0], values.shape[0]
+        stacked = np.tile(self.X.astype(float, copy=False), (Q, 1))
+        stacked.reshape(Q, n, -1)[:, :, columns] = values
+        rows = stacked if self.names is None else pd.DataFrame(stacked, columns=self.names)
+        if self.codes is not None:
+            p = np.asarray(self.estimator.predict_proba(rows)).reshape(Q, n, -1)
+            chosen = p[:, np.arange(n), self.codes]
+            return np.log(np.maximum(chosen, 1e-12)).T
+        predicted = np.asarray(self.estimator.predict(rows)).reshape(Q, n, -1)
+        found: Array = -((predicted - self.y) ** 2).sum(axis=2).T
+        return found
+
+
+def quantile_nodes(x: Array, low: float, high: float, n: int) -> tuple[Array, str]:
+    """Nodes for linear interpolation: quantiles of the values, and both ends."""
+    inner = np.quantile(x, np.linspace(0, 1, n))
+    return np.unique(np.concatenate([[low, high], inner])), "piecewise"

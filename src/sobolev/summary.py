@@ -1,0 +1,127 @@
+"""The answer of a fitted selector: a table with one row for each feature, a headline, HTML."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from sobolev._typing import Array, Index
+from sobolev.criterion import parse_groups
+from sobolev.validation import feature_names
+
+# Selected features that a headline names, and rows of the table in a notebook.
+MAX_NAMED, MAX_ROWS = 8, 20
+
+
+def feature_units(feature_groups: Any, names: list[str]) -> dict[str, Index]:
+    """The columns of every feature: single columns, and the groups of columns by their names.
+
+    Overlapping groups have no rows of their own; then every column is a feature.
+    """
+    single = {name: np.array([j]) for j, name in enumerate(names)}
+    if feature_groups is None:
+        return single
+    parsed = parse_groups(feature_groups, len(names), names)
+    if parsed.n_memberships.max() > 1:
+        return single
+    rows = parsed.membership
+    return {
+        name: rows.indices[rows.indptr[k] : rows.indptr[k + 1]].astype(np.intp)
+        for k, name in enumerate(parsed.names)
+    }
+
+
+def headline(table: pd.DataFrame, fdr: float | None) -> str:
+    """The answer in one sentence, from the table of a selector.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sobolev.summary import headline
+    >>> headline(pd.DataFrame({"feature": ["a", "b"], "selected": [True, False]}), fdr=0.1)
+    '1 of 2 features at FDR 10 %: a'
+    """
+    names = [str(name) for name in table.loc[table["selected"], "feature"]]
+    level = "by importance" if fdr is None else f"at FDR {100 * fdr:g} %"
+    if not names:
+        return f"None of {len(table)} features selected {level}"
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{len(names)} of {len(table)} features {level}: {', '.join(names[:MAX_NAMED])}{more}"
+
+
+class SummaryMixin:
+    """``summary()`` and the answer in a notebook, for selectors with ``get_support``.
+
+    A selector with evidence overrides :meth:`_evidence`, :meth:`_summary_importances` and
+    :meth:`_notes`.
+    """
+
+    feature_groups: Any
+    feature_importances_: Array
+    n_features_in_: int
+
+    def summary(self) -> pd.DataFrame:
+        """The answer as a table with one row for each feature, strongest first.
+
+        A group of columns that is selected together has one row.
+
+        Returns
+        -------
+        DataFrame
+            With the columns feature, kind ("numeric" or "group"), importance, the evidence of the
+            selector (statistic, pvalue and qvalue, or W and qvalue), selected and note.
+        """
+        check_is_fitted(self, "feature_importances_")
+        units = feature_units(self.feature_groups, feature_names(self))
+        first = np.array([columns[0] for columns in units.values()])
+        importances, notes = self._summary_importances(), self._notes()
+        support = self.get_support()  # type: ignore[attr-defined]
+        evidence = {name: values[first] for name, values in self._evidence().items()}
+        table = pd.DataFrame(
+            {
+                "feature": list(units),
+                "kind": ["numeric" if c.size == 1 else "group" for c in units.values()],
+                "importance": [float(importances[c].sum()) for c in units.values()],
+                **evidence,
+                "selected": [bool(support[c].any()) for c in units.values()],
+                "note": [_joined(notes, c) for c in units.values()],
+            }
+        )
+        # Small p-values and large W, statistics and importances are strong.
+        keys = ["selected", *(name for name in ("pvalue", "W") if name in table), "importance"]
+        return table.sort_values(
+            keys, ascending=[key == "pvalue" for key in keys], kind="stable", ignore_index=True
+        )
+
+    def _evidence(self) -> dict[str, Array]:
+        """Columns of the table beside the importances, one entry for each column of X."""
+        return {}
+
+    def _summary_importances(self) -> Array:
+        return self.feature_importances_
+
+    def _notes(self) -> dict[int, str]:
+        """Remarks by position of a column."""
+        return {int(j): "constant" for j in np.flatnonzero(self._summary_importances() == 0)}
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        found: dict[str, Any] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in found and hasattr(self, "feature_importances_"):
+            found["text/html"] = self._answer_html() + found["text/html"]
+        return found
+
+    def _answer_html(self) -> str:
+        """The headline and the first rows of the table."""
+        table = self.summary()
+        shown = table.head(MAX_ROWS)
+        more = f"<p>… and {len(table) - MAX_ROWS} more</p>" if len(table) > MAX_ROWS else ""
+        title = escape(headline(table, getattr(self, "fdr", None)))
+        return f"<p><strong>{title}</strong></p>{shown.to_html(index=False)}{more}"
+
+
+def _joined(notes: dict[int, str], columns: Index) -> str:
+    return "; ".join(dict.fromkeys(notes[int(j)] for j in columns if int(j) in notes))

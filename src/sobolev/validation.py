@@ -1,0 +1,192 @@
+"""The door: every table is checked here once, with errors that name the column and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
+
+from sobolev._typing import AnyArray, Array
+
+MIN_ROWS = 4
+
+
+def validate_training(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True
+) -> tuple[Array, Any, Array]:
+    """Check X, y and the weights; errors name the column and the remedy.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Stores ``n_features_in_`` and ``feature_names_in_`` when ``reset``.
+    X, y : array-like or DataFrame
+        The data.
+    sample_weight : array-like, optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    X : array of float, shape (n, d)
+    y : as given, rows checked
+    weights : array of shape (n,)
+        Probabilities of the rows.
+    """
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    X = validate_rows(estimator, X, reset=reset)
+    if sp.issparse(y):
+        raise TypeError("Sparse y is not supported; pass y.toarray().")
+    y = plain_target(y)
+    if len(y) != X.shape[0]:
+        raise ValueError(
+            f"X has {X.shape[0]} rows but y has {len(y)}: inconsistent numbers of samples; "
+            "pass one response for each row."
+        )
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if weights.sum() <= 0:
+        raise ValueError("sample_weight is zero for every row; give some row a positive weight.")
+    used = int(np.count_nonzero(weights))
+    if used < MIN_ROWS:
+        raise ValueError(
+            f"n_samples = {used} is too few (1 sample to {MIN_ROWS - 1} samples cannot show "
+            f"dependence); at least {MIN_ROWS} rows of positive weight are needed."
+        )
+    return X, y, weights / weights.sum()
+
+
+def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
+    """Check the rows of X; text, NaN and infinity are reported by column."""
+    if sp.issparse(X):
+        raise TypeError(
+            "Sparse X is not supported: kernels and gradients are dense; pass X.toarray(), "
+            "or select among fewer columns first."
+        )
+    reject_text_columns(X)
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            ensure_min_samples=1,
+        )
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(not_numbers(_text_positions(X))) from error
+    reject_non_finite(checked, X)
+    return checked
+
+
+def feature_names(estimator: Any) -> list[str]:
+    """Names of the columns that an estimator was fitted to; x0, x1 and so on without names."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return [f"x{j}" for j in range(estimator.n_features_in_)]
+    return [str(name) for name in names]
+
+
+def column_names(X: Any, d: int) -> list[str]:
+    """Names of the columns for messages."""
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return [f"column {j}" for j in range(d)]
+    return [f"column {name!r}" for name in columns]
+
+
+def reject_text_columns(X: Any) -> None:
+    """Refuse a table with columns that are not numbers, by name."""
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return
+    bad = []
+    for position, name in enumerate(columns):
+        column = X.iloc[:, position] if hasattr(X, "iloc") else X[name]
+        if not _is_numeric(column):
+            bad.append(name)
+    if bad:
+        raise ValueError(not_numbers(bad))
+
+
+def not_numbers(columns: list[Any]) -> str:
+    """The message for columns that are not numbers."""
+    shown = ", ".join(repr(name) for name in columns[:5]) + (" …" if len(columns) > 5 else "")
+    return (
+        f"X has columns that are not numbers: {shown}. Encode them (for example with "
+        "pandas.get_dummies, one group of columns for each variable) or drop them."
+    )
+
+
+def _text_positions(X: Any) -> list[int]:
+    """Positions of the columns of an array that do not convert to numbers."""
+    bad = []
+    for j, column in enumerate(np.asarray(X, dtype=object).T):
+        try:
+            column.astype(float)
+        except (TypeError, ValueError):
+            bad.append(j)
+    return bad
+
+
+def _is_numeric(column: Any) -> bool:
+    is_numeric = getattr(column.dtype, "is_numeric", None)  # polars
+    if callable(is_numeric):
+        return bool(is_numeric()) or str(column.dtype) == "Boolean"
+    types = pd.api.types
+    if types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype):
+        return not types.is_complex_dtype(column.dtype)
+    if column.dtype == object:
+        return all(isinstance(v, (Real, np.number)) for v in column)
+    return False
+
+
+def reject_non_finite(X: Array, original: Any) -> None:
+    """Refuse NaN and infinity; the message counts them by column."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        if np.isfinite(X.sum()):
+            return
+    finite = np.isfinite(X)
+    if finite.all():
+        return
+    names = column_names(original, X.shape[1])
+    bad = np.flatnonzero(~finite.all(axis=0))
+    missing = (~finite).sum(axis=0)
+    shown = list_some([f"{names[j]} ({missing[j]} of {X.shape[0]} rows)" for j in bad])
+    kind = "NaN" if np.isnan(X[:, bad]).any() else "infinity"
+    raise ValueError(
+        f"Input X contains {kind} (NaN or inf are not accepted) in {shown}; impute or drop "
+        "these values first."
+    )
+
+
+def list_some(names: Sequence[str], most: int = 5) -> str:
+    """Names for a message: the first few, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def take_rows(y: Any, rows: Any) -> Any:
+    """Some rows of a response, by position or mask, whatever holds it."""
+    return y.iloc[rows] if hasattr(y, "iloc") else np.asarray(y)[rows]
+
+
+def plain_target(y: Any) -> Any:
+    """Keep DataFrames (their columns may differ in type); everything else becomes an array."""
+    if hasattr(y, "columns") and hasattr(y, "to_numpy"):
+        if hasattr(y, "iloc"):
+            return y
+        return pd.DataFrame({name: y[name].to_numpy() for name in y.columns})  # polars
+    y_array: AnyArray = np.asarray(y)
+    if y_array.ndim == 0:
+        raise ValueError("y must be one or two dimensional, not a single value.")
+    _num_samples(y_array)
+    return y_array
