@@ -59,7 +59,7 @@ plt.show()
 # ----
 # The columns of a group are replaced together by draws of the whole category.
 
-hrt = HRTSelector(groups=groups, random_state=0).fit(X, species)
+hrt = HRTSelector(feature_groups=groups, random_state=0).fit(X, species)
 print("discoveries:", *hrt.get_feature_names_out())
 
 plot_pvalues(hrt)

@@ -1,4 +1,4 @@
-"""The scikit-learn contract and the selection rule that every SIC estimator shares."""
+"""The selection rule that every SIC estimator shares: by rank, threshold or the mean."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sobolev._typing import Array, Mask
+from sobolev.summary import SummaryMixin
 
 
 def select(
@@ -77,7 +78,7 @@ def _count(n_features_to_select: Any, d: int) -> int:
     )
 
 
-class SICSelectorMixin(SelectorMixin):
+class SICSelectorMixin(SummaryMixin, SelectorMixin):
     """Selector behaviour of an estimator with ``feature_importances_``.
 
     The estimator stores ``n_features_to_select`` and ``threshold`` as parameters.

@@ -112,7 +112,7 @@ def test_a_group_is_one_point():
         support_=np.array([True, False, False, False]),
         fdr=0.1,
         procedure="bh",
-        groups={"color": [1, 2, 3]},
+        feature_groups={"color": [1, 2, 3]},
     )
     ax = plot_pvalues(fitted)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["x0", "color"]

@@ -107,7 +107,8 @@ class NeuralConditional(Conditional):
         self.n_folds = n_folds
         self.random_state = random_state
 
-    def _fit(self, X: Array) -> None:
+    def learn(self, X: Array) -> None:
+        """Train one network for all rows and one without each fold."""
         from sobolev.neural.fitting import _one_thread  # without torch: what to install
 
         self._check(X)
@@ -133,18 +134,19 @@ class NeuralConditional(Conditional):
         if X.shape[0] < 2:
             raise ValueError("NeuralConditional needs at least 2 rows; X has 1.")
 
-    def _grid(self, X: Array, j: int, known: Index) -> tuple[Array, Array]:
+    def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
+        """Bins of column j with their probabilities."""
         last = len(self.bins_.nodes) - 1
-        member = np.where(known >= 0, self.folds_[known], last)
+        member = np.where(rows >= 0, self.folds_[rows], last)
         used = np.unique(member)
         width = max(self.bins_.positions(e, j).size for e in used)
         nodes, weights = np.empty((X.shape[0], width)), np.zeros((X.shape[0], width))
         column = np.full(X.shape[0], j)
         for e in used:
-            rows, at = member == e, self.bins_.positions(e, j)
-            law = self.networks_.law(X[rows], column[rows], e, self.bins_)
-            weights[rows, : at.size] = law[:, at]
-            nodes[rows] = np.pad(self.bins_.nodes[e, j, at], (0, width - at.size), mode="edge")
+            own, at = member == e, self.bins_.positions(e, j)
+            law = self.networks_.law(X[own], column[own], e, self.bins_)
+            weights[own, : at.size] = law[:, at]
+            nodes[own] = np.pad(self.bins_.nodes[e, j, at], (0, width - at.size), mode="edge")
         return nodes, weights
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,9 +26,6 @@ from sobolev.inference.multiple_testing import qvalues
 from sobolev.knockoffs._moments import correlation_gaps, correlations, in_errors, off_values
 from sobolev.knockoffs.groups import GroupsLike, group_labels
 from sobolev.validation import list_some, validate_rows
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # What is checked, and the smallest effect that counts: the difference of means in standard
 # deviations, of variances relative to their mean, and of correlations.
@@ -131,12 +128,6 @@ class KnockoffDiagnostics:
         found["fails"] = [", ".join(self.failed_checks(j)) for j in range(len(self.names))]
         return found
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Effects of all columns against their thresholds, the failing ones in colour."""
-        from sobolev.plotting.knockoffs import plot_knockoffs
-
-        return plot_knockoffs(self, ax=ax)
-
     def __repr__(self) -> str:
         bad = self.failing_names
         more = ", …" if len(bad) > SHOWN else ""
@@ -149,7 +140,7 @@ def diagnose_knockoffs(
     X: Any,
     X_knockoff: Any,
     *,
-    groups: GroupsLike | None = None,
+    feature_groups: GroupsLike | None = None,
     classifier: Any = None,
     random_state: RandomState = 0,
 ) -> KnockoffDiagnostics:
@@ -164,7 +155,7 @@ def diagnose_knockoffs(
     ----------
     X, X_knockoff : array-like or DataFrame of shape (n, p)
         At least 10 rows.
-    groups : mapping or sequence of sequences, optional
+    feature_groups : mapping or sequence of sequences, optional
         Disjoint groups of columns that are swapped together.
     classifier : estimator, False or None, default=None
         Tells rows from rows with swapped pairs; None is a random forest, False leaves this out.
@@ -198,7 +189,7 @@ def diagnose_knockoffs(
     n, p = X.shape
     if n < MIN_ROWS:
         raise ValueError(f"X has {n} rows; at least {MIN_ROWS} are needed to judge.")
-    labels = np.arange(p) if groups is None else group_labels(groups, p, names)
+    labels = np.arange(p) if feature_groups is None else group_labels(feature_groups, p, names)
     found = compare_moments(X, X_knockoff, labels)
     if names is not None:
         found = replace(found, names=tuple(str(name) for name in names))
