@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Mask
 from sobolev.summary import SummaryMixin
 
@@ -87,6 +88,7 @@ class SICSelectorMixin(SummaryMixin, SelectorMixin):
     n_features_to_select: int | float | None
     threshold: float | None
     feature_importances_: Array
+    standardizer_: Standardizer
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self, "feature_importances_")
@@ -96,6 +98,11 @@ class SICSelectorMixin(SummaryMixin, SelectorMixin):
     def support_(self) -> Mask:
         """Mask of the selected features."""
         return self._get_support_mask()
+
+    def _notes(self) -> dict[int, str]:
+        screened = getattr(self, "screening_", None) is not None
+        note = "constant, or left out by screening" if screened else "constant"
+        return dict.fromkeys(np.flatnonzero(~self.standardizer_.varying).tolist(), note)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -100,7 +100,7 @@ class SummaryMixin:
 
     def _notes(self) -> dict[int, str]:
         """Remarks by position of a column."""
-        return {int(j): "constant" for j in np.flatnonzero(self._summary_importances() == 0)}
+        return {}
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         found: dict[str, Any] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]

@@ -250,3 +250,43 @@ def test_storey_and_yekutieli():
 @parametrize_with_checks([HRTSelector(ConvexSIC(lam=0.01), random_state=0)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+def test_a_table_is_validated_once(monkeypatch):
+    """At the door: refits, tests and diagnostics take rows that were checked."""
+    from sobolev import validation
+
+    calls = []
+    check = validation.validate_data
+    monkeypatch.setattr(
+        validation, "validate_data", lambda *a, **k: calls.append(1) or check(*a, **k)
+    )
+    HRTSelector(random_state=0).fit(*draw(120, 8))
+    assert len(calls) == 1
+    HRTSelector(NeuralSIC(**QUICK), random_state=0).fit(*draw(120, 8))
+    assert len(calls) == 2
+
+
+def test_the_default_critic_is_convex_sic():
+    X, y = draw()
+    default = HRTSelector(random_state=0).fit(X, y)
+    named = HRTSelector(ConvexSIC(), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(default.pvalues_, named.pvalues_)
+
+
+def test_algorithm_4_as_printed_is_one_setting():
+    """Neural SIC, the mean witness, a split, a neural generator and R Monte Carlo rounds."""
+    hrt = HRTSelector.paper(fdr=0.2, pvalue=MonteCarlo(50))
+    assert hrt.estimator.get_params()["critic"] == "small"
+    assert (hrt.statistic, hrt.scheme, hrt.conditional, hrt.procedure) == (
+        "witness",
+        "split",
+        "neural",
+        "bh",
+    )
+    assert (hrt.fdr, hrt.pvalue) == (0.2, MonteCarlo(50))  # what the caller passes wins
+    X, y = draw(120, 4)
+    quick = HRTSelector.paper(LassoCV(), conditional="gaussian", random_state=0).fit(X, y)
+    smallest = 1 / 1001
+    assert quick.pvalues_.min() >= smallest - 1e-12
+    np.testing.assert_allclose(np.round(quick.pvalues_ * 1001), quick.pvalues_ * 1001, atol=1e-6)
