@@ -126,8 +126,8 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     Notes
     -----
     The false discovery rate is controlled if the conditional model is right and the p-values are
-    independent or positively dependent (``procedure="by"`` needs neither). A column joins the
-    shortlist before any row that it is tested on is looked at, so the choice costs nothing.
+    independent or positively dependent (``procedure="by"`` does not need that). A column joins the
+    shortlist before any row that it is tested on is looked at, so its p-value is valid.
 
     Examples
     --------
