@@ -15,8 +15,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from sobolev._typing import AnyArray, Array, Index
-from sobolev.convex.feature_maps import BoundFourierMap, BoundLandmarkMap, squared_distances
+from sobolev._typing import Array, Index
 from sobolev.inference.null_distribution import NullTable
 
 # Columns of at most this many distinct nodes are evaluated at each of them.
@@ -25,7 +24,6 @@ MAX_EXACT = 24
 PIECEWISE_NODES = 24
 # Joint nodes that all rows share, up to which a group is evaluated at each of them for all rows.
 MAX_PATTERNS = 64
-MAX_CHEBYSHEV = 256
 STATISTICS = ("risk", "witness")
 
 
@@ -103,11 +101,6 @@ def joint_table(
     return NullTable(both[:, :-1], weights, both[:, -1])
 
 
-def chebyshev_nodes(low: float, high: float, n: int) -> Array:
-    """Chebyshev nodes of the second kind, ends included."""
-    return 0.5 * (low + high) - 0.5 * (high - low) * np.cos(np.pi * np.arange(n) / (n - 1))
-
-
 def _chebyshev(knots: Array, table: Array, asked: Array) -> Array:
     """The polynomial through each row's values (n, Q) at its own points (n, B), by Clenshaw."""
     last = knots.size - 1
@@ -140,128 +133,13 @@ def _piecewise(knots: Array, table: Array, asked: Array) -> Array:
 def make_evaluator(estimator: Any, X: Array, y: Any, statistic: str) -> Any:
     """The evaluator of a fitted estimator on held-out rows."""
     check_is_fitted(estimator)
-    if hasattr(estimator, "critic_") and hasattr(estimator, "encoder_"):
-        return ConvexEvaluator(estimator, X, y, statistic)
+    if hasattr(estimator, "evaluator"):
+        return estimator.evaluator(X, y, statistic)
     if hasattr(estimator, "_ensembles") and hasattr(estimator, "reference_"):
         from sobolev.inference.neural_tables import NeuralEvaluator
 
         return NeuralEvaluator(estimator, X, y, statistic)
     return PredictorEvaluator(estimator, X, y)
-
-
-class _CriticEvaluator:
-    """What evaluators of f = h(x)' psi(y) share: standard units and the statistic of h."""
-
-    def __init__(self, estimator: Any, X: Array, y: Any, statistic: str) -> None:
-        self.standardizer = estimator.standardizer_
-        self.z = self.standardizer.transform(X)
-        self.psi = estimator.encoder_.transform(y)
-        self.rho = float(getattr(estimator, "rho_", getattr(estimator, "rho", 1.0)))
-        self.statistic = statistic
-        self.position = np.cumsum(self.standardizer.varying) - 1
-
-    def _standard(self, columns: Index, values: Array) -> tuple[Index, Array]:
-        """Positions among varying columns, and values in standard units; constants drop out."""
-        kept = self.standardizer.varying[columns]
-        columns, values = columns[kept], values[:, kept]
-        scaled = (values - self.standardizer.center[columns]) / self.standardizer.scale[columns]
-        return self.position[columns], scaled
-
-    def _of_h(self, h: Array, psi: Array) -> Array:
-        """The statistic of h (n, Q, k) for responses (n, k), (n, Q)."""
-        f = np.einsum("nqk,nk->nq", h, psi)
-        if self.statistic == "witness":
-            return f
-        return f - 0.5 * self.rho * np.einsum("nqk,nqk->nq", h, h)
-
-
-class ConvexEvaluator(_CriticEvaluator):
-    """Kernel, Fourier and other maps of :class:`~sobolev.ConvexSIC`."""
-
-    def __init__(self, estimator: Any, X: Array, y: Any, statistic: str) -> None:
-        super().__init__(estimator, X, y, statistic)
-        self.critic = estimator.critic_
-        self.bound = self.critic.bound
-        m = self.bound.n_functions
-        self.U, self.linear = self.critic.U[:m], self.critic.U[m:]
-        self.offset = self.critic.center @ self.critic.U
-        if isinstance(self.bound, BoundLandmarkMap):
-            self.distances = squared_distances(self.z, self.bound.centers, self.bound.g)
-        elif isinstance(self.bound, BoundFourierMap):
-            self.angles = self.z @ self.bound.frequencies.T
-
-    def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:
-        """Chebyshev nodes, as many as the width of the functions asks for."""
-        _, ends = self._standard(np.array([column]), np.array([[low], [high]]))
-        if ends.shape[1] == 0:
-            return np.array([low, high]), "piecewise"
-        j, length = self.position[column], float(ends[1, 0] - ends[0, 0])
-        if isinstance(self.bound, BoundLandmarkMap):
-            n = 16 + int(np.ceil(2.0 * length * np.sqrt(self.bound.g[j])))
-        elif isinstance(self.bound, BoundFourierMap):
-            n = 24 + int(np.ceil(0.6 * length * np.abs(self.bound.frequencies[:, j]).max()))
-        else:
-            n = 64
-        return chebyshev_nodes(low, high, min(n, MAX_CHEBYSHEV)), "chebyshev"
-
-    def at(self, columns: Index, values: Array) -> Array:
-        """See :class:`Evaluator`."""
-        found, scaled = self._standard(columns, values)
-        if isinstance(self.bound, BoundLandmarkMap):
-            h = self._landmarks(found, scaled)
-        elif isinstance(self.bound, BoundFourierMap):
-            h = self._fourier(found, scaled)
-        else:
-            h = self._generic(found, scaled)
-        return self._of_h(h, self.psi)
-
-    def _linear_part(self, columns: Index, values: Array) -> Array:
-        """The linear block with the columns replaced, less the centre, (n, Q, k)."""
-        if not self.linear.size:
-            return -self.offset[None, None]
-        fixed = self.z @ self.linear - self.z[:, columns] @ self.linear[columns]
-        return fixed[:, None] + (values @ self.linear[columns])[None] - self.offset
-
-    def _landmarks(self, columns: Index, values: Array) -> Array:
-        centers, g = self.bound.centers[:, columns], self.bound.g[columns]
-        rest = self.distances - squared_distances(self.z[:, columns], centers, g)
-        np.maximum(rest, 0.0, out=rest)
-        own = squared_distances(values, centers, g)
-        h = np.empty((rest.shape[0], values.shape[0], self.U.shape[1]))
-        if self.bound.spec.kernel == "gaussian":
-            rest *= -0.5
-            np.exp(rest, out=rest)
-            factor = np.exp(-0.5 * own)
-            for k in range(h.shape[2]):
-                h[:, :, k] = rest @ (factor * self.U[:, k]).T
-        else:
-            for q in range(values.shape[0]):
-                h[:, q] = (1.0 / (1.0 + 0.5 * (rest + own[q]))) @ self.U
-        return h + self._linear_part(columns, values)
-
-    def _fourier(self, columns: Index, values: Array) -> Array:
-        frequencies = self.bound.frequencies[:, columns]
-        rest = self.angles - self.z[:, columns] @ frequencies.T
-        cosine, sine = np.cos(rest), np.sin(rest)
-        turn = values @ frequencies.T
-        turn_cosine, turn_sine = np.cos(turn), np.sin(turn)
-        scale = 1 / np.sqrt(frequencies.shape[0])
-        of_cosine, of_sine = np.vsplit(scale * self.U, 2)
-        h = np.empty((rest.shape[0], values.shape[0], self.U.shape[1]))
-        for k in range(h.shape[2]):
-            c, s = of_cosine[:, k], of_sine[:, k]
-            h[:, :, k] = cosine @ (turn_cosine * c + turn_sine * s).T
-            h[:, :, k] += sine @ (turn_cosine * s - turn_sine * c).T
-        return h + self._linear_part(columns, values)
-
-    def _generic(self, columns: Index, values: Array) -> Array:
-        return np.stack([self.critic(_replaced(self.z, columns, v)) for v in values], axis=1)
-
-    def each(self, columns: Index, nodes: Array) -> Array:
-        """See :class:`Evaluator`."""
-        found, scaled = self._standard(columns, nodes.reshape(-1, columns.size))
-        per_node = scaled.reshape(*nodes.shape[:2], found.size).transpose(1, 0, 2)
-        return self._of_h(self._generic(found, per_node), self.psi)
 
 
 class PredictorEvaluator:
@@ -321,9 +199,3 @@ class PredictorEvaluator:
         predicted = np.asarray(self.estimator.predict(rows)).reshape(Q, n, -1)
         found: Array = -((predicted - self.y) ** 2).sum(axis=2).T
         return found
-
-
-def _replaced(X: AnyArray, columns: Index, values: Array) -> Array:
-    out = np.array(X, dtype=float)
-    out[:, columns] = values
-    return out

@@ -8,7 +8,6 @@ from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 # The forward scheme: blocks, and the share of the rows that they hold.
 N_BLOCKS = 5
 HOLDOUT = {"split": 0.5, "forward": 0.7}
-# Landmarks of the default estimator: beyond them refits take longer and find no more.
-N_LANDMARKS = 300
 # The first fit has at least so many rows, or half of them.
 MIN_TRAIN = 20
 # Tests of fewer rows with a critic are so short that threads wait for each other.
@@ -153,7 +150,7 @@ class Trial:
         from sobolev.convex import ConvexSIC
 
         given = self.settings.estimator
-        model = seeded(ConvexSIC(n_components=N_LANDMARKS) if given is None else given, rng)
+        model = seeded(ConvexSIC().for_testing() if given is None else given, rng)
         return self._fit(model, rows)
 
     def _fit(self, model: Any, rows: Index) -> Any:
@@ -166,8 +163,7 @@ class Trial:
         return (
             isinstance(model, ConvexSIC)
             and self.X.shape[0] <= SMALL_SAMPLE
-            and not model.warm_start
-            and isinstance(model.random_state, Integral)
+            and model.independent_refits
             and effective_n_jobs(self.settings.n_jobs) > 1
         )
 

@@ -15,7 +15,7 @@ from sobolev._typing import Array, Index
 from sobolev.exceptions import ConvergenceWarning
 from sobolev.inference.tables import make_evaluator
 from sobolev.inference.trial import feature_importances
-from sobolev.targets import TargetEncoder
+from sobolev.targets import TargetEncoder, resolve_target
 from sobolev.validation import take_rows
 
 N_FOLDS = 5
@@ -126,11 +126,11 @@ def _check_labels(model: Any, y: Any) -> None:
     """A label of a single row would be unknown where that row is held out."""
     remedy = ""
     if not is_classifier(model):
-        if not hasattr(model, "target_type"):
+        if not hasattr(model, "target"):
             return
-        if TargetEncoder(model.target_type).fit(y).classes_ is None:
+        if resolve_target(model.target).fit(y).classes_ is None:
             return
-        remedy = ' If they are numbers, set target_type="regression".'
+        remedy = ' If they are numbers, set target="regression".'
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     if counts.min() < 2:
         raise ValueError(

@@ -17,7 +17,6 @@ import numpy as np
 from sobolev._parameters import check_option
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index
-from sobolev.inference.trial import N_LANDMARKS
 from sobolev.knockoffs.groups import GroupsLike, group_labels
 from sobolev.knockoffs.importances import (
     entry_importances,
@@ -191,4 +190,4 @@ def _vector(y: Any) -> Any:
 def _fresh(estimator: Any, rng: np.random.Generator) -> Any:
     from sobolev.convex import ConvexSIC
 
-    return seeded(ConvexSIC(n_components=N_LANDMARKS) if estimator is None else estimator, rng)
+    return seeded(ConvexSIC().for_testing() if estimator is None else estimator, rng)

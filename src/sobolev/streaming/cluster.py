@@ -11,7 +11,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from sobolev.streaming.chunks import Pass, Source, State, make_chunk
-from sobolev.tables.names import _hint
+from sobolev.tables.names import hint
 
 # Results that one task of the tree puts together.
 FAN_IN = 8
@@ -51,8 +51,8 @@ class DaskSource(Source):
     def _check_names(self, asked: list[str], argument: str) -> None:
         for name in asked:
             if self.names is None or name not in self.names:
-                hint = "X has no names." if self.names is None else _hint(name, self.names)
-                raise ValueError(f"{argument}: there is no column {name!r}; {hint}")
+                said = "X has no names." if self.names is None else hint(name, self.names)
+                raise ValueError(f"{argument}: there is no column {name!r}; {said}")
 
     def _beside(self, X: Any, other: Any, name: str) -> list[Any]:
         """The blocks of an array that goes with the rows of X."""

@@ -18,7 +18,7 @@ import pandas as pd
 from sobolev._typing import Array
 from sobolev.streaming.chunks import Chunk, LocalSource, default_rows, make_chunk, other_columns
 from sobolev.tables.formats import KNOWN, PARQUET, TEXT, check_file, open_table, suffixes
-from sobolev.tables.names import _hint
+from sobolev.tables.names import hint
 from sobolev.tables.text import MARKS, SAMPLE, refuse_duplicates, sniff
 from sobolev.validation import not_numbers
 
@@ -61,8 +61,8 @@ class NamedSource(LocalSource):
         asked += [("sample_weight", self.weight)] if self.weight is not None else []
         for argument, name in asked:
             if name not in names:
-                hint = _hint(name, names)
-                raise ValueError(f"{argument}: there is no column {name!r}; {hint}")
+                said = f"{argument}: there is no column {name!r}; {hint(name, names)}"
+                raise ValueError(said)
         left_out = {*self.targets, self.weight}
         return tuple(n for n in names if n not in left_out and not ROW_NUMBERS.fullmatch(n))
 
