@@ -4,9 +4,9 @@ import pytest
 from scipy.stats import binom
 
 from sobolev import sic_test
+from sobolev.convex.kernel_family import kernel_family, response_bases
 from sobolev.datasets import make_xor
 from sobolev.exceptions import DataWarning
-from sobolev.convex.kernel_family import kernel_family, response_bases
 from sobolev.inference.independence import _permuted_sic
 
 

@@ -7,18 +7,24 @@ import pandas as pd
 import pytest
 
 from sobolev import ConvexSIC
-from sobolev.streaming import open_source
+from sobolev.convex import Alternating, FourierMap
+from sobolev.streaming import fit_stream, open_source
 from sobolev.streaming.chunks import default_rows
 
 pa = pytest.importorskip("pyarrow", reason="tables on disk need pyarrow")
 import pyarrow.dataset  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 
-FAST = {"lam": 0.03, "n_components": 32, "recursions": 1, "random_state": 0}
+FAST = {
+    "lam": 0.03,
+    "feature_map": FourierMap(32),
+    "solver": Alternating(rounds=1),
+    "random_state": 0,
+}
 
 
-def fit(*data, **settings):
-    return ConvexSIC(**FAST | settings).fit(*data)
+def fit(*data, chunk_rows=None, **settings):
+    return fit_stream(ConvexSIC(**FAST | settings), *data, chunk_rows=chunk_rows)
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +219,7 @@ def test_chunks_that_differ(rows, frame):
     with pytest.raises(ValueError, match="labels in some chunks and numbers in others"):
         fit([(X, y), (X, np.where(y > 0, "a", "b"))])
     with pytest.raises(ValueError, match="with the chunks"):
-        ConvexSIC().fit([(X, y)], None, y)
+        fit_stream(ConvexSIC(), [(X, y)], None, y)
 
 
 def test_no_rows_and_no_variation(rows):
@@ -235,4 +241,4 @@ def test_an_iterator_is_read_once(rows):
 
 def test_y_is_still_required(rows):
     with pytest.raises(ValueError, match="requires y"):
-        ConvexSIC().fit(rows[0])
+        fit_stream(ConvexSIC(), rows[0])

@@ -248,7 +248,7 @@ class ConvexSIC(CriticMixin, SummaryMixin, SICSelectorMixin, BaseEstimator):
         return self
 
     @property
-    def independent_refits(self) -> bool:
+    def independent_refits(self) -> bool:  # type: ignore[override]
         """Whether refits may run in threads side by side: none depends on another."""
         warm_start = resolve_solver(self.solver).warm_start
         return not warm_start and isinstance(self.random_state, Integral)

@@ -6,7 +6,7 @@ Everything here takes arrays and plain settings; the estimator validates, names 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -80,7 +80,7 @@ class Settings:
     """
 
     map: MapSpec
-    solver: Solver = Alternating()
+    solver: Solver = field(default_factory=Alternating)
     rho: float = 1.0
     tau: float = 1e-4
     groups: Groups | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -99,7 +98,7 @@ class Rows(Sample):
             return bound.forms(X, difference, p, omega[:, 0, 0])
         return coupled_forms(bound, X, psi, p, omega, p[:, None] * difference)
 
-    def split(self, folds: Folds, spec: MapSpec) -> tuple[Rows, Sequence[Index]]:
+    def split(self, folds: Folds, spec: MapSpec) -> tuple[Rows, list[Index]]:
         """Folds along the sorted response, unless the user gave them."""
         if not isinstance(folds, int):
             return self, folds

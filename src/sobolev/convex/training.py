@@ -128,15 +128,15 @@ def prepare(estimator: ConvexSIC, X: Array, y: Any, p: Array) -> tuple[Rows, Set
     standardizer = Standardizer.fit(X, p)
     groups = store_units(estimator, standardizer, stacklevel=5)
     settings = make_settings(estimator, spec, groups, encoder)
-    screen = _screen(settings, int(standardizer.varying.sum()))
+    screen = n_candidates(settings, int(standardizer.varying.sum()))
     rows = standardizer.transform(X)
     if screen is not None and settings.solver.precision == "single":
         rows = rows.astype(np.float32)
     return Rows(rows, psi, p), replace(settings, screen=screen), folds
 
 
-def _screen(settings: Settings, d: int) -> int | None:
-    """Number of the d columns to fit first; None for all."""
+def n_candidates(settings: Settings, d: int) -> int | None:
+    """Number of candidate columns, of d, to fit first; None for all."""
     asked = settings.solver.screen
     plain = (
         settings.map.screens
