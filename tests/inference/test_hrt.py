@@ -9,6 +9,7 @@ from sklearn.linear_model import LassoCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sobolev import ConvexSIC, NeuralSIC
+from sobolev.convex import FourierMap
 from sobolev.datasets import make_sinexp
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference import HRTSelector, hrt_test
@@ -20,7 +21,7 @@ from sobolev.neural import SmallCritic
 QUICK = {"max_iter": 40, "recursions": 1, "random_state": 0}
 CRITICS = [
     ConvexSIC(),
-    ConvexSIC(feature_map="fourier", n_components=64, random_state=0),
+    ConvexSIC(feature_map=FourierMap(64), random_state=0),
     ConvexSIC(feature_map="polynomial", lam=0.01),
     NeuralSIC(**QUICK),
     NeuralSIC(critic=["small", "bilinear"], n_members=2, **QUICK),

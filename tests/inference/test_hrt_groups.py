@@ -9,6 +9,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from sobolev import ConvexSIC, NeuralSIC
 from sobolev.conditionals import JointConditional, MixedConditional
+from sobolev.convex import FourierMap
 from sobolev.exceptions import ConditionalModelWarning
 from sobolev.inference import HRTSelector, hrt_test
 from sobolev.inference.neural_tables import MAX_REFERENCE
@@ -17,7 +18,7 @@ from sobolev.inference.tables import joint_table, make_evaluator
 QUICK = {"max_iter": 40, "recursions": 1, "random_state": 0}
 CRITICS = {
     "landmark": ConvexSIC(lam=0.01),
-    "fourier": ConvexSIC(feature_map="fourier", n_components=64, lam=0.01, random_state=0),
+    "fourier": ConvexSIC(feature_map=FourierMap(64), lam=0.01, random_state=0),
     "polynomial": ConvexSIC(feature_map="polynomial", lam=0.01),
     "bilinear": NeuralSIC(**QUICK),
     "two kinds": NeuralSIC(critic=["small", "bilinear"], n_members=2, **QUICK),

@@ -253,9 +253,9 @@ def test_errors_name_the_remedy():
         with pytest.raises(ValueError, match="'a' only once"):
             knockoff_statistics(X, K, target, RandomForestClassifier(3), "swap")
     few = np.array([99] + [0] * 60 + [1] * 59)  # integers of few values are labels
-    with pytest.raises(ValueError, match=r'99 only once.*target_type="regression"'):
+    with pytest.raises(ValueError, match=r'99 only once.*target="regression"'):
         knockoff_statistics(X, K, few, ConvexSIC(lam=0.05), "swap")
-    numbers = ConvexSIC(lam=0.05, target_type="regression")
+    numbers = ConvexSIC(lam=0.05, target="regression")
     assert np.isfinite(knockoff_statistics(X, K, few, numbers, "swap")).all()
     pipeline = make_pipeline(PolynomialFeatures(2), Ridge())
     with pytest.raises(ValueError, match="153 importances for 16 columns"):

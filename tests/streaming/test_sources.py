@@ -169,7 +169,7 @@ def test_text_in_a_later_chunk(frame, tmp_path):
 def test_files_with_other_columns(folder, frame, tmp_path):
     frame.iloc[:3000].to_csv(tmp_path / "0.csv", index=False)
     frame.iloc[3000:].rename(columns={"a": "A"}).to_csv(tmp_path / "1.csv", index=False)
-    with pytest.raises(ValueError, match=r"chunk 1 \(of '1.csv'\).*lacks 'a'; it has 'A' besides"):
+    with pytest.raises(ValueError, match=r"chunk 1 \(of '1.csv'\).*lacks 'a'; it also has 'A'"):
         fit(tmp_path, "y")
     frame.iloc[3000:].drop(columns="y").to_csv(tmp_path / "1.csv", index=False)
     with pytest.raises(ValueError, match=r"chunk 1 .*there is no column 'y'"):

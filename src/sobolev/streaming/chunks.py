@@ -197,7 +197,7 @@ def other_columns(found: Sequence[Any], names: Sequence[Any]) -> str:
     missing = [repr(name) for name in names if name not in found]
     unknown = [repr(name) for name in found if name not in names]
     said = [f"it lacks {list_some(missing)}"] if missing else []
-    said += [f"it has {list_some(unknown)} too"] if unknown else []
+    said += [f"it also has {list_some(unknown)}"] if unknown else []
     return f"the columns differ from those of the first chunk: {'; '.join(said)}."
 
 
