@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sobolev import ConvexSIC
+from sobolev.convex import Alternating
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
 from sobolev.inference import HRTSelector, hrt_test
 from sobolev.inference.hrt import _merged
@@ -241,7 +242,7 @@ class WhoFits(ConvexSIC):
         ({}, 2, True),
         ({}, 1, False),
         ({"random_state": np.random.default_rng(0)}, 2, False),  # a stream goes from fit to fit
-        ({"warm_start": True}, 2, False),
+        ({"solver": Alternating(warm_start=True)}, 2, False),
     ],
 )
 def test_later_fits_run_beside_the_tests_if_none_draws_on_another(settings, n_jobs, aside):

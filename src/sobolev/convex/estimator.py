@@ -12,14 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from sobolev._random import RandomState
 from sobolev._standardize import Standardizer
-from sobolev._typing import AnyArray, Array
+from sobolev._typing import Array
 from sobolev.convex.evaluation import ConvexEvaluator
 from sobolev.convex.feature_maps import AutoMap
 from sobolev.convex.fitting import Critic, row_risk
-from sobolev.convex.screening import Screening
 from sobolev.convex.solvers import resolve_solver
 from sobolev.convex.training import check_parameters, forget, prepare, train
-from sobolev.criterion import Decomposition, Explanation
+from sobolev.criterion import Explanation
 from sobolev.critic import CriticMixin
 from sobolev.selection import SICSelectorMixin
 from sobolev.summary import SummaryMixin
@@ -153,19 +152,6 @@ class ConvexSIC(CriticMixin, SummaryMixin, SICSelectorMixin, BaseEstimator):
     encoder_: TargetEncoder
     standardizer_: Standardizer
     critic_: Critic
-    classes_: AnyArray
-    lam_path_: Array | None
-    lam_risks_: Array | None
-    screening_: Screening | None
-    decomposition_: Decomposition
-    group_importances_: Array
-    group_names_: list[str]
-    target_importances_: Array
-    sic_: float
-    n_iter_: int
-    n_rounds_: int
-    objective_curve_: Array
-    _state: tuple[Array, Array]
 
     def __init__(
         self,

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.linalg import lapack
 from scipy.special import comb
+from sklearn.preprocessing import PolynomialFeatures
 
-from sobolev._parameters import check_count
+from sobolev._parameters import check_count, check_option
 from sobolev._typing import Array, Index
 from sobolev.convex.moments import FourierMoments, fourier_values
 from sobolev.convex.quadratics import (
@@ -74,6 +74,17 @@ class MapSpec:
     def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundMap:
         """Choose landmarks, frequencies or scales on the data."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SizedMap(MapSpec):
+    """Base of the maps with a number of functions."""
+
+    n_components: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
 
 
 class BoundMap:
@@ -234,7 +245,7 @@ def spaced_metric(g: Array, rows: Array, weights: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class LandmarkMap(MapSpec):
+class LandmarkMap(SizedMap):
     """Gaussian (or heavier-tailed) kernel functions centred at rows of the data.
 
     Parameters
@@ -254,14 +265,10 @@ class LandmarkMap(MapSpec):
     adapts: ClassVar[bool] = True
     screens: ClassVar[bool] = True
 
-    n_components: int | None = None
     bandwidth: float = 0.4
     kernel: str = "gaussian"
     linear: bool = True
     tol: float = 1e-6
-
-    def __post_init__(self) -> None:
-        _check_components(self.n_components)
 
     def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundLandmarkMap:
         """Choose bandwidth and landmarks on data."""
@@ -340,7 +347,7 @@ def _kernel_matrix(kernel: str, X: Array, C: Array, g: Array) -> tuple[Array, Ar
 
 
 @dataclass(frozen=True)
-class FourierMap(MapSpec):
+class FourierMap(SizedMap):
     """Random Fourier features of the Gaussian kernel, in pairs cos(w·x), sin(w·x).
 
     The frequencies are orthogonal in blocks, which lowers the variance of the kernel estimate.
@@ -361,13 +368,9 @@ class FourierMap(MapSpec):
     adapts: ClassVar[bool] = True
     screens: ClassVar[bool] = True
 
-    n_components: int | None = None
     bandwidth: float = 0.4
     linear: bool = True
     single: bool = False
-
-    def __post_init__(self) -> None:
-        _check_components(self.n_components)
 
     def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundFourierMap:
         """Draw the frequencies for the bandwidth of the data."""
@@ -441,6 +444,25 @@ def orthogonal_gaussian(h: int, d: int, rng: np.random.Generator) -> Array:
     return np.vstack(blocks)
 
 
+class DenseBoundMap(BoundMap):
+    """Base of the bound maps that give the derivatives of all functions."""
+
+    def derivatives(self, X: Array) -> list[tuple[Index, Array]]:
+        """For each column, the functions that depend on it and their derivatives, (n, .)."""
+        raise NotImplementedError
+
+    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> DensePart | None:
+        """Quadratic forms from values and derivatives."""
+        if self.n_functions == 0:
+            return None
+        return DensePart(self.nonlinear_values(X), self.derivatives(X), X, psi, p, omega)
+
+    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
+        """The derivatives combined with the coefficients of each row, (n, d)."""
+        found = [np.sum(d * coefficients[:, used], axis=1) for used, d in self.derivatives(X)]
+        return np.column_stack(found)
+
+
 @dataclass(frozen=True)
 class LinearMap(MapSpec):
     """The linear map phi(x) = x: SIC is then close to a group lasso on standardised columns."""
@@ -494,14 +516,10 @@ class PolynomialMap(MapSpec):
                 "use interactions=False, a lower degree or the landmark map."
             )
         if self.interactions:
-            terms = [
-                np.bincount(c, minlength=d)
-                for k in range(2, self.degree + 1)
-                for c in combinations_with_replacement(range(d), k)
-            ]
+            exponents = PolynomialFeatures(self.degree).fit(X[:1]).powers_
         else:
-            terms = [k * row for k in range(2, self.degree + 1) for row in np.eye(d, dtype=int)]
-        exponents = np.array(terms, dtype=int).reshape(-1, d)
+            exponents = np.vstack([k * np.eye(d, dtype=int) for k in range(self.degree + 1)])
+        exponents = exponents[exponents.sum(axis=1) > 1]
         bound = BoundPolynomialMap(exponents, np.ones(exponents.shape[0]))
         values = bound.nonlinear_values(X)
         spread = np.sqrt(p @ (values - p @ values) ** 2)
@@ -509,7 +527,7 @@ class PolynomialMap(MapSpec):
         return bound
 
 
-class BoundPolynomialMap(BoundMap):
+class BoundPolynomialMap(DenseBoundMap):
     """Monomials with their exponents and scales; the linear ones are the linear block."""
 
     linear = True
@@ -530,18 +548,7 @@ class BoundPolynomialMap(BoundMap):
         """The monomials of degree two and more."""
         return self._monomials(X, self.exponents) / self.scales
 
-    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> DensePart | None:
-        """Quadratic forms; D_j lives on the monomials that contain x_j."""
-        if self.n_functions == 0:
-            return None
-        derivatives = self._derivatives(X)
-        return DensePart(self.nonlinear_values(X), derivatives, X, psi, p, omega)
-
-    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
-        """From the derivatives of the monomials."""
-        return _combined(self._derivatives(X), coefficients)
-
-    def _derivatives(self, X: Array) -> list[tuple[Index, Array]]:
+    def derivatives(self, X: Array) -> list[tuple[Index, Array]]:
         """For each column, the monomials that contain it and their derivatives."""
         derivatives = []
         for j in range(X.shape[1]):
@@ -553,7 +560,7 @@ class BoundPolynomialMap(BoundMap):
         return derivatives
 
 
-class BoundCustomMap(BoundMap):
+class BoundCustomMap(DenseBoundMap):
     """A user's own map."""
 
     linear = False
@@ -572,18 +579,8 @@ class BoundCustomMap(BoundMap):
             )
         return values
 
-    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> DensePart:
-        """Quadratic forms from values and derivatives."""
-        derivatives = self._derivatives(X)
-        return DensePart(self.nonlinear_values(X), derivatives, X, psi, p, omega)
-
-    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
-        """From the user's derivatives."""
-        return _combined(self._derivatives(X), coefficients)
-
-    def _derivatives(self, X: Array) -> list[tuple[Index, Array]]:
-        """For each column, the functions that it moves and their derivatives, checked."""
-        columns = np.arange(self.n_functions)
+    def derivatives(self, X: Array) -> list[tuple[Index, Array]]:
+        """For each column, the functions that depend on it and their derivatives, checked."""
         derivatives = []
         for j in range(X.shape[1]):
             derivative = np.asarray(self.own.derivative(X, j), dtype=float)
@@ -593,15 +590,8 @@ class BoundCustomMap(BoundMap):
                     f"{(X.shape[0], self.n_functions)}; got {derivative.shape}."
                 )
             used = np.flatnonzero(np.any(derivative != 0, axis=0))
-            derivatives.append((columns[used], derivative[:, used]))
+            derivatives.append((used, derivative[:, used]))
         return derivatives
-
-
-def _combined(derivatives: list[tuple[Index, Array]], coefficients: Array) -> Array:
-    """Each column's derivatives combined with each row's coefficients, (n, d)."""
-    return np.column_stack(
-        [np.sum(values * coefficients[:, used], axis=1) for used, values in derivatives]
-    )
 
 
 @dataclass(frozen=True)
@@ -620,7 +610,7 @@ class CustomMap(MapSpec):
 
 
 @dataclass(frozen=True)
-class AutoMap(MapSpec):
+class AutoMap(SizedMap):
     """Landmarks up to 5,000 rows, Fourier features for more; ``feature_map="auto"``.
 
     Parameters
@@ -629,20 +619,10 @@ class AutoMap(MapSpec):
         Largest number of landmarks (None: 1,000) or number of Fourier features (None: 1,024).
     """
 
-    n_components: int | None = None
-
-    def __post_init__(self) -> None:
-        _check_components(self.n_components)
-
     def choose(self, n_rows: int) -> MapSpec:
         """The map for a number of rows."""
         kind = LandmarkMap if n_rows <= AUTO_FOURIER_ROWS else FourierMap
         return kind(self.n_components)
-
-
-def _check_components(n_components: int | None) -> None:
-    if n_components is not None:
-        check_count("n_components", n_components)
 
 
 NAMED_MAPS: dict[str, type[MapSpec]] = {
@@ -669,9 +649,7 @@ def resolve_feature_map(feature_map: Any, n_rows: int, single: bool = False) -> 
     """
     spec = feature_map
     if isinstance(spec, str):
-        if spec not in NAMED_MAPS:
-            known = ", ".join(f'"{name}"' for name in NAMED_MAPS)
-            raise ValueError(f"feature_map={spec!r} is unknown; use {known} or an object.")
+        check_option("feature_map", spec, NAMED_MAPS)
         spec = NAMED_MAPS[spec]()
     if isinstance(spec, AutoMap):
         spec = spec.choose(n_rows)

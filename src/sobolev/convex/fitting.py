@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -245,7 +246,7 @@ def fit_critic(
         bound = data.bind(settings.map, metric, settings.seed)
         forms = data.forms(bound, settings.measure, settings.seed)
         last = number == rounds
-        watch = None if callback is None else _watch(callback, number)
+        watch = None if callback is None else partial(callback, number)
         most = None if last else min(ROUND_ITERATIONS, settings.solver.max_iter)
         solution = solve(forms, settings, lam, begin, max_iter=most, callback=watch)
         settled = eta is not None and 0.5 * np.abs(solution.eta - eta).sum() < SETTLED
@@ -300,12 +301,6 @@ def _fit_after_subsample(
     start = next_metric(early.solution, settings), _blend(early.solution.eta)
     fit = fit_critic(data, settings.with_rounds(1), lam, start, callback)
     return replace(fit, n_rounds=early.n_rounds + 1)
-
-
-def _watch(
-    callback: Callable[[int, int, float], None], number: int
-) -> Callable[[int, float], None]:
-    return lambda iteration, objective: callback(number, iteration, objective)
 
 
 def _blend(eta: Array) -> Array:

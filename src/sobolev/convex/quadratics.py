@@ -445,8 +445,6 @@ class CoupledForms:
         return np.block(
             [
                 [self._block(a, b).system(weights, lam, rho, tau if a == b else 0.0) for b in k]
-                if self.k > 1
-                else [self._block(a, a).system(weights, lam, rho, tau)]
                 for a in k
             ]
         )

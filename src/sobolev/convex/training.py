@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -44,14 +44,11 @@ from sobolev.criterion import Groups
 from sobolev.exceptions import ConvergenceWarning
 from sobolev.targets import TargetEncoder, resolve_target
 
-if TYPE_CHECKING:
-    from sobolev.convex.estimator import ConvexSIC
-
 # Largest number of rows among which equal ones are merged; landmark maps always merge them.
 MERGE_ROWS = 5000
 
 
-def check_parameters(estimator: ConvexSIC) -> None:
+def check_parameters(estimator: Any) -> None:
     """Refuse parameters that do not make sense, before anything is computed."""
     lam = estimator.lam
     if isinstance(lam, str):
@@ -70,27 +67,27 @@ def check_parameters(estimator: ConvexSIC) -> None:
         )
 
 
-def forget(estimator: ConvexSIC) -> None:
+def forget(estimator: Any) -> None:
     """Remove the attributes of an earlier fit, except what the check of X stored."""
     for name in [name for name in vars(estimator) if name.endswith("_")]:
         if not name.endswith("_in_"):
             delattr(estimator, name)
 
 
-def feature_map(estimator: ConvexSIC, n_rows: int) -> MapSpec:
+def feature_map(estimator: Any, n_rows: int) -> MapSpec:
     """The feature map for a number of rows."""
     single = resolve_solver(estimator.solver).precision == "single"
     return resolve_feature_map(estimator.feature_map, n_rows, single)
 
 
-def store_encoder(estimator: ConvexSIC, encoder: TargetEncoder) -> None:
+def store_encoder(estimator: Any, encoder: TargetEncoder) -> None:
     """Store a fitted encoder and its labels."""
     estimator.encoder_ = encoder
     if encoder.classes_ is not None:
         estimator.classes_ = encoder.classes_
 
 
-def store_units(estimator: ConvexSIC, standardizer: Standardizer, stacklevel: int) -> Groups | None:
+def store_units(estimator: Any, standardizer: Standardizer, stacklevel: int) -> Groups | None:
     """Store the units of the columns; report constant columns; return the groups of the others."""
     estimator.standardizer_ = standardizer
     names = getattr(estimator, "feature_names_in_", None)
@@ -99,10 +96,10 @@ def store_units(estimator: ConvexSIC, standardizer: Standardizer, stacklevel: in
 
 
 def make_settings(
-    estimator: ConvexSIC, spec: MapSpec, groups: Groups | None, encoder: TargetEncoder | None
+    estimator: Any, spec: MapSpec, groups: Groups | None, encoder: TargetEncoder | None
 ) -> Settings:
     """Settings of a fit; without a fitted encoder the responses get no importances."""
-    joint = encoder is not None and encoder.select
+    weights = encoder.output_weights if encoder is not None and encoder.select else None
     return Settings(
         map=spec,
         solver=resolve_solver(estimator.solver),
@@ -111,11 +108,11 @@ def make_settings(
         groups=groups,
         measure=estimator.measure,
         seed=int(check_generator(estimator.random_state).integers(2**32)),
-        output_weights=encoder.output_weights if joint else None,  # type: ignore[union-attr]
+        output_weights=weights,
     )
 
 
-def prepare(estimator: ConvexSIC, X: Array, y: Any, p: Array) -> tuple[Rows, Settings, Folds]:
+def prepare(estimator: Any, X: Array, y: Any, p: Array) -> tuple[Rows, Settings, Folds]:
     """Encode and standardise checked rows with probabilities p."""
     X, y, p, folds = used_rows(estimator, X, y, p)
     encoder = resolve_target(estimator.target).fit(y, p)
@@ -156,7 +153,7 @@ def n_candidates(settings: Settings, d: int) -> int | None:
     return keep if keep < d else None
 
 
-def train(estimator: ConvexSIC, data: Data, settings: Settings, folds: Folds) -> None:
+def train(estimator: Any, data: Data, settings: Settings, folds: Folds) -> None:
     """Choose lam if it is not given, fit the critic and store it."""
     with blas_threads(data.n_rows), Progress(estimator.verbose) as progress:
         lam, risks = estimator.lam, None
@@ -179,7 +176,7 @@ def refit_lams(lam: str) -> tuple[float, ...]:
     return RELAXED_LAMS if lam == "relaxed" else ()
 
 
-def _warm_start(estimator: ConvexSIC, settings: Settings) -> tuple[Array, Array] | None:
+def _warm_start(estimator: Any, settings: Settings) -> tuple[Array, Array] | None:
     """Metric and importances of the last fit, if its columns and groups were the same."""
     if not settings.solver.warm_start:
         return None
@@ -192,7 +189,7 @@ def _warm_start(estimator: ConvexSIC, settings: Settings) -> tuple[Array, Array]
 
 
 def store_fit(
-    estimator: ConvexSIC, fit: Fit, settings: Settings, lam: float, risks: Array | None
+    estimator: Any, fit: Fit, settings: Settings, lam: float, risks: Array | None
 ) -> None:
     """Store the attributes of a fit at lam; ``risks`` are those of the cross-validation."""
     estimator.lam_ = lam
