@@ -160,7 +160,7 @@ def render(
 
 `ConvexSIC.fit` in memory with `lam={lam}` on one thread; CPU seconds (median of three if short) and
 the peak of resident memory of a process of its own, minus that of one that has imported all and
-made a small fit. Memory includes the data. "One round" is `recursions=1`. Slopes are those of
+made a small fit. Memory includes the data. "One round" is `rounds=1`. Slopes are those of
 least squares on log-log scale, with standard errors, on the upper half of each range, where fixed
 costs no longer matter. "At most linear" holds if a slope exceeds 1 by no more than two standard
 errors or {SLACK}; it is open if two standard errors are beyond {WIDE}. Iterations are those of the

@@ -29,6 +29,7 @@ from _growth_report import latest, measured, render, save
 from scale import peak_memory
 
 from sobolev import ConvexSIC, __version__
+from sobolev.convex import Alternating, FourierMap, LandmarkMap
 
 LAM = 0.03
 LIMIT, LIMIT_GB = 150, 6.0  # of CPU and memory; a fit beyond, and all larger ones, are left out
@@ -115,7 +116,7 @@ def child(task: dict[str, Any]) -> common.Record:
     """Fit here; imports and a first small fit come before. Without rows: they alone."""
     warnings.simplefilter("ignore")  # of convergence: the iterations are in the records
     options = {"lam": LAM, "random_state": 0}
-    ConvexSIC(feature_map="fourier", n_components=8, **options).fit(*draw(60, 6))
+    ConvexSIC(feature_map=FourierMap(8), **options).fit(*draw(60, 6))
     ConvexSIC(feature_map="landmark", **options).fit(*draw(60, 6))
     if not task:
         return {"peak": peak_memory()}
@@ -123,11 +124,12 @@ def child(task: dict[str, Any]) -> common.Record:
     resource.setrlimit(resource.RLIMIT_CPU, (used + LIMIT, used + LIMIT + 5))
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     X, y = draw(task["n"], task["d"])
-    options |= {"feature_map": task["feature_map"], "recursions": task["recursions"]}
+    kind = FourierMap if task["feature_map"] == "fourier" else LandmarkMap
+    options |= {"feature_map": kind(task["m"]), "solver": Alternating(rounds=task["recursions"])}
     seconds: list[float] = []
     while not seconds or (len(seconds) < 3 and sum(seconds) < 1):
         start = time.process_time()
-        model = ConvexSIC(n_components=task["m"], **options).fit(X, y)
+        model = ConvexSIC(**options).fit(X, y)
         seconds.append(time.process_time() - start)
     return {
         "seconds": float(np.median(seconds)),

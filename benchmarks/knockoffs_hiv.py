@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.linear_model import LassoCV
 
 from sobolev import ConvexSIC, KnockoffSelector, NeuralSIC, __version__
+from sobolev.convex import Alternating, LandmarkMap
 from sobolev.datasets import HIV_DRUGS, count_positions, load_hiv
 from sobolev.experiments._hiv_page import published_total
 from sobolev.experiments.hiv import KNOCKOFFS, PUBLISHED, position_groups
@@ -50,7 +51,9 @@ class Method:
             return LassoCV()
         if self.statistic == "neural":
             return NeuralSIC(batch_size=[10, 30, 50], aggregate="geometric")
-        return ConvexSIC(n_components=200, recursions=1, lam="relaxed", cv=3)
+        return ConvexSIC(
+            feature_map=LandmarkMap(200), solver=Alternating(rounds=1), lam="relaxed", cv=3
+        )
 
 
 MAIN = "ConvexSIC"
@@ -187,7 +190,8 @@ def render(records: Sequence[common.Record]) -> str:
 Positions found at q = {FDR} over 15 drugs, true (on the list of treatment-selected mutations of the
 class) and others, means over seeds. Positions are groups of columns: the false discovery rate is
 controlled for what is counted ("by column": for single mutations, as in the paper). Gaussian
-knockoffs unless said. ConvexSIC is `ConvexSIC(n_components=200, recursions=1, lam="relaxed", cv=3)`
+knockoffs unless said. ConvexSIC is
+`ConvexSIC(feature_map=LandmarkMap(200), solver=Alternating(rounds=1), lam="relaxed", cv=3)`
 for all drugs, "lasso" is `LassoCV`, Boosted NeuralSIC has batches of 10, 30 and 50 and geometric
 means. The list is not the whole truth: positions beside it may matter.
 

@@ -25,6 +25,8 @@ import _common as common
 import numpy as np
 
 from sobolev import ConvexSIC, __version__
+from sobolev.convex import Alternating, FourierMap
+from sobolev.streaming import fit_stream
 
 D, M = 50, 256
 RELEVANT = (0, 1, 2, 3, 4)
@@ -33,7 +35,7 @@ BLOCK = 2048
 LIMIT_GB = 2.0
 MOST = 2.0
 SETTINGS: dict[str, dict[str, Any]] = {
-    "one round": {"lam": 0.03, "recursions": 1},
+    "one round": {"lam": 0.03, "rounds": 1},
     "lam chosen, rounds on a sample": {"lam": "auto", "round_rows": 20_000},
 }
 
@@ -59,8 +61,14 @@ def write_table(folder: Path, n: int) -> int:
 
 def fit(folder: Path, settings: str) -> common.Record:
     """The fit from the files."""
-    model = ConvexSIC(feature_map="fourier", n_components=M, random_state=0, **SETTINGS[settings])
-    model.fit(folder, "y")
+    options = SETTINGS[settings]
+    model = ConvexSIC(
+        lam=options["lam"],
+        feature_map=FourierMap(M),
+        solver=Alternating(rounds=options.get("rounds", "auto")),
+        random_state=0,
+    )
+    fit_stream(model, folder, "y", round_rows=options.get("round_rows"))
     top = np.argsort(-model.feature_importances_)[: len(RELEVANT)]
     return {
         "found": int(np.isin(top, RELEVANT).sum()),

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from sobolev import ConvexSIC, __version__
-from sobolev.convex import LandmarkMap, fitting
+from sobolev.convex import Alternating, FourierMap, LandmarkMap, fitting
 from sobolev.convex.fitting import REFERENCE_LAM
 from sobolev.datasets import make_sinexp
 
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "default": ({}, {}),
-    "one round (the paper)": ({"recursions": 1}, {}),
-    "four rounds": ({"recursions": 4}, {}),
+    "one round (the paper)": ({"solver": Alternating(rounds=1)}, {}),
+    "four rounds": ({"solver": Alternating(rounds=4)}, {}),
     "metric power 1": ({}, {"METRIC_POWER": 1.0}),
     "metric power 3": ({}, {"METRIC_POWER": 3.0}),
     "metric floor 1e-2": ({}, {"METRIC_FLOOR": 1e-2}),
@@ -38,7 +38,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "Cauchy kernel": ({"feature_map": LandmarkMap(kernel="cauchy")}, {}),
     "no linear block": ({"feature_map": LandmarkMap(linear=False)}, {}),
     "Fourier map, 256 functions": (
-        {"feature_map": "fourier", "n_components": 256, "random_state": 0},
+        {"feature_map": FourierMap(256), "random_state": 0},
         {},
     ),
     "tau 1e-3": ({"tau": 1e-3}, {}),

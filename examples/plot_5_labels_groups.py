@@ -48,7 +48,7 @@ print(groups)
 # ----
 # With groups there is one importance for each: the site counts once, not four times.
 
-sic = ConvexSIC(groups=groups).fit(X, species)
+sic = ConvexSIC(feature_groups=groups).fit(X, species)
 print("classes:", *sic.classes_)
 
 plot_importances(sic.group_importances_, sic.group_names_)

@@ -3,6 +3,7 @@
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sobolev import ConvexSIC, NeuralSIC, SobolevClassifier, SobolevRegressor
+from sobolev.convex import FourierMap
 from sobolev.neural import SmallCritic
 
 NEURAL = {"recursions": 1, "random_state": 0}
@@ -11,7 +12,7 @@ NEURAL = {"recursions": 1, "random_state": 0}
 @parametrize_with_checks(
     [
         ConvexSIC(),
-        ConvexSIC(feature_map="fourier", n_components=64),
+        ConvexSIC(feature_map=FourierMap(64)),
         ConvexSIC(feature_map="linear"),
         NeuralSIC(max_iter=60, recursions=2, random_state=0),
         NeuralSIC(critic=SmallCritic(widths=(20,)), max_iter=60, **NEURAL),

@@ -37,6 +37,7 @@ _MODULES = (
     "neural",
     "plotting",
     "report",
+    "streaming",
     "targets",
 )
 

@@ -12,6 +12,7 @@ from sklearn.linear_model import Lasso, LassoCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sobolev import ConvexSIC
+from sobolev.convex import Alternating
 from sobolev.exceptions import DataWarning, KnockoffModelWarning, SobolevWarning
 from sobolev.inference.knockoff_filter import (
     ebh,
@@ -415,7 +416,7 @@ def test_a_sampler_with_bad_draws_is_told():
 @pytest.mark.filterwarnings("ignore:No features were selected")
 @parametrize_with_checks(
     [
-        KnockoffSelector(ConvexSIC(lam=0.1, recursions=1), random_state=0),
+        KnockoffSelector(ConvexSIC(lam=0.1, solver=Alternating(rounds=1)), random_state=0),
         KnockoffSelector(statistic="lasso_path", n_draws=2, random_state=0),
     ]
 )

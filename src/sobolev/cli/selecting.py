@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from sobolev._typing import Array, Mask
+from sobolev.convex.estimator import TEST_LANDMARKS
 from sobolev.inference.hrt import HRTSelector
-from sobolev.inference.trial import HOLDOUT, N_BLOCKS, N_LANDMARKS, feature_importances
+from sobolev.inference.trial import HOLDOUT, N_BLOCKS, feature_importances
 from sobolev.selection import select
 from sobolev.tables import Prepared
 from sobolev.tables.encoding import refuse_mixed_groups
@@ -120,7 +121,7 @@ def find(plan: Plan, data: Prepared) -> Found:
 def _hrt(plan: Plan, data: Prepared) -> Found:
     groups = _groups(data)
     refuse_mixed_groups(data.X, data.variables)
-    critic = make_critic(plan, groups, N_LANDMARKS)
+    critic = make_critic(plan, groups, TEST_LANDMARKS)
     selector = HRTSelector(
         telling(critic, plan.tell),
         fdr=plan.fdr,
@@ -168,7 +169,7 @@ def _knockoffs(plan: Plan, data: Prepared) -> Found:
     from sobolev.knockoffs import KnockoffSelector
 
     processes = plan.n_jobs if plan.draws > 1 else None
-    critic = make_critic(plan, None, N_LANDMARKS)
+    critic = make_critic(plan, None, TEST_LANDMARKS)
     selector = KnockoffSelector(
         critic if processes not in (None, 1) else telling(critic, plan.tell),
         fdr=plan.fdr,
@@ -219,16 +220,16 @@ def ranked(data: Prepared, importances: Array, top: int | None) -> pd.DataFrame:
 
 def make_critic(plan: Plan, groups: list[list[int]] | None, n_components: int | None) -> Any:
     """The estimator whose importances count."""
-    options: dict[str, Any] = {"groups": groups, "n_jobs": plan.threads}
+    options: dict[str, Any] = {"n_jobs": plan.threads}
     if plan.method == "rank":  # the others seed it as they do in Python
         options["random_state"] = plan.seed
     if plan.critic == "neural":
         from sobolev.neural import NeuralSIC
 
-        return NeuralSIC(**options)
-    from sobolev.convex import ConvexSIC
+        return NeuralSIC(groups=groups, **options)
+    from sobolev.convex import AutoMap, ConvexSIC
 
-    return ConvexSIC(n_components=n_components, **options)
+    return ConvexSIC(feature_map=AutoMap(n_components), feature_groups=groups, **options)
 
 
 def telling(estimator: Any, tell: Teller | None) -> Any:
@@ -294,8 +295,11 @@ def _sorted(table: pd.DataFrame, column: str, ascending: bool) -> pd.DataFrame:
 
 def _critic_settings(plan: Plan, model: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {"critic": plan.critic}
-    for name in ("lam_", "rho", "tau", "n_components"):
+    for name in ("lam_", "rho", "tau"):
         value = getattr(model, name, None)
         if isinstance(value, (int, float)):
             settings[name.rstrip("_")] = value
+    n_components = getattr(getattr(model, "feature_map", None), "n_components", None)
+    if n_components is not None:
+        settings["n_components"] = n_components
     return settings

@@ -111,13 +111,13 @@ def position_groups(positions: Index) -> list[list[int]]:
 
 def by_knockoffs(data: Any, fdr: float, seed: int) -> Record:
     """Gaussian group knockoffs: five draws with e-values, and the first draw alone."""
-    from sobolev.convex import ConvexSIC
+    from sobolev.convex import Alternating, ConvexSIC, LandmarkMap
     from sobolev.inference.knockoff_filter import ebh, knockoff_evalues, knockoff_threshold
     from sobolev.knockoffs import KnockoffSelector
 
     groups = position_groups(data.positions)
     selector = KnockoffSelector(
-        ConvexSIC(n_components=200, recursions=1, lam="relaxed", cv=3),
+        ConvexSIC(feature_map=LandmarkMap(200), solver=Alternating(rounds=1), lam="relaxed", cv=3),
         sampler="gaussian",
         groups=groups,
         fdr=fdr,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sobolev._evaluation import BilinearEvaluator
 from sobolev._typing import AnyArray, Array, Index
-from sobolev.inference.tables import _CriticEvaluator
 
 # Rows times copies evaluated at once: their activations stay in the cache.
 CHUNK_ROWS = 2**13
@@ -18,11 +18,12 @@ N_NODES = 14
 MAX_REFERENCE = 8
 
 
-class NeuralEvaluator(_CriticEvaluator):
+class NeuralEvaluator(BilinearEvaluator):
     """Members are averaged, as in ``witness`` and ``risk``."""
 
     def __init__(self, estimator: Any, X: Array, y: Any, statistic: str) -> None:
-        super().__init__(estimator, X, y, statistic)
+        rho = getattr(estimator, "rho_", 1.0)
+        super().__init__(estimator.standardizer_, estimator.encoder_, rho, X, y, statistic)
         self.networks = [_single(ensemble.network) for ensemble in estimator._ensembles]
         self.reference = estimator.reference_[:MAX_REFERENCE]
         self.exact = not any(network.pairs for network in self.networks)
@@ -38,12 +39,12 @@ class NeuralEvaluator(_CriticEvaluator):
 
     def at(self, columns: Index, values: Array) -> Array:
         """See :class:`~sobolev.inference.tables.Evaluator`."""
-        found, scaled = self._standard(columns, values)
+        found, scaled = self.standard(columns, values)
         return self._in_chunks(found, np.broadcast_to(scaled, (self.z.shape[0], *scaled.shape)))
 
     def each(self, columns: Index, nodes: Array) -> Array:
         """See :class:`~sobolev.inference.tables.Evaluator`."""
-        found, scaled = self._standard(columns, nodes.reshape(-1, columns.size))
+        found, scaled = self.standard(columns, nodes.reshape(-1, columns.size))
         return self._in_chunks(found, scaled.reshape(*nodes.shape[:2], found.size))
 
     def _in_chunks(self, columns: Index, values: Array) -> Array:
@@ -64,7 +65,7 @@ class NeuralEvaluator(_CriticEvaluator):
         ]
         h = np.mean(members, axis=0)  # (k, n Q)
         h = h.reshape(h.shape[0], psi.shape[0], values.shape[1]).transpose(1, 2, 0)
-        return self._of_h(h, psi)
+        return self.of_h(h, psi)
 
     def _paired(self, rows: slice, columns: Index, values: Array) -> Array:
         """Critics of (x, y): the own response and, for the risk, those that stand for its law."""

@@ -1,8 +1,9 @@
-"""``partial_fit``: moments of chunks that are seen once, in units that are settled at the end.
+"""Moments of chunks that are seen once, converted at the end to the units of all rows.
 
-The first chunk fixes provisional units for the columns and the response, and the frequencies. Sums
-in these units become sums in the units of all rows by an affine change of x, by turning each pair
-(cos, sin) by the phase of the shift, and by whitening the response anew: nothing is lost.
+The first chunk determines provisional units for the columns and the response, and the frequencies.
+Sums in these units become sums in the units of all rows by an affine change of x, by turning each
+pair (cos, sin) by the phase of the shift, and by whitening the response again. The conversion is
+exact.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from sobolev._sample import Sample
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array
 from sobolev.convex.feature_maps import BoundFourierMap, FourierMap, LinearMap, kernel_metric
 from sobolev.convex.fitting import REFERENCE_LAM, Settings, fit_critic, next_metric, start_metric
 from sobolev.convex.moments import FourierMoments
-from sobolev.convex.streaming import fold_moments
+from sobolev.convex.rows import Rows
 from sobolev.exceptions import DataWarning
 from sobolev.streaming.chunks import check_weights
+from sobolev.streaming.stream import fold_moments
 from sobolev.streaming.summary import ColumnMoments
 from sobolev.targets import TargetEncoder, whitener
 from sobolev.validation import list_some, plain_target, take_rows, validate_rows, validate_training
@@ -37,16 +38,17 @@ class PartialMoments:
     spec, seed, metric
         The map, the seed of its frequencies and the metric of the columns.
     standardizer : Standardizer
-        Units of the first chunk; it leaves no column out.
+        Units of the first chunk, for all columns.
     encoder : TargetEncoder
-        Encoding of the first chunk; sums are of its raw basis.
+        Encoding of the first chunk; the sums are of its raw basis.
     parts : list of FourierMoments
-        One for each fold.
+        Moments of each fold.
     columns : ColumnMoments or None
-        Of the columns as they come.
+        Moments of the columns in their own units.
     raw_sum, raw_products : array
         Weighted sums of the raw basis and of its products.
     n_rows : int
+        Number of rows.
     """
 
     spec: FourierMap | LinearMap
@@ -78,7 +80,7 @@ class PartialMoments:
         if not units.varying.any():
             raise ValueError("every column of the first chunk is constant; begin with more rows.")
         _warn_constant(units)
-        sample = Sample(units.transform(X), psi, p)
+        sample = Rows(units.transform(X), psi, p)
         metric = _metric(sample, settings)
         bound = _bind(sample, settings, metric, units)
         all_metric = np.ones(X.shape[1])
@@ -97,7 +99,7 @@ class PartialMoments:
         )
 
     def add(self, X: Array, y: Any, weight: Array) -> PartialMoments:
-        """Add a chunk; returns itself."""
+        """Add a chunk; returns the sums themselves."""
         raw = self.encoder.standardized(y)
         bound, folds = self.parts[0].map, len(self.parts)
         x = self.standardizer.transform(X)
@@ -127,7 +129,7 @@ class PartialMoments:
     ) -> FourierMoments:
         """Sums of z = (phi(x), x) and psi for x and y in the units of all rows.
 
-        The x of the linear block keep their zero: the forms centre them.
+        The linear block is not shifted: the forms centre it.
         """
         v, first = units.varying, self.standardizer
         stretch = units.scale[v] / first.scale[v]
@@ -157,7 +159,7 @@ class PartialMoments:
 def partial_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool
 ) -> tuple[Array, Any, Array]:
-    """Checked rows of positive weight; columns must be those of the first chunk."""
+    """Checked rows of positive weight; later chunks must have the columns of the first."""
     if reset:
         X, y, _ = validate_training(estimator, X, y, sample_weight)
         weight = check_weights(sample_weight, X.shape[0])
@@ -172,20 +174,18 @@ def partial_rows(
     return X[used], take_rows(y, used), weight[used]
 
 
-def _metric(sample: Sample, settings: Settings) -> Array:
-    """The metric that the first chunk finds: after all rounds but one."""
-    if not settings.adapts:
+def _metric(sample: Rows, settings: Settings) -> Array:
+    """The metric of the first chunk after all rounds but one."""
+    if not settings.map.adapts:
         return np.ones(sample.X.shape[1])
-    if settings.rounds == 1:
+    if settings.n_rounds == 1:
         return start_metric(sample)
-    first = replace(settings, rounds=settings.rounds - 1)
-    return next_metric(fit_critic(sample, first, REFERENCE_LAM).solution, None)
+    first = settings.with_rounds(settings.n_rounds - 1)
+    return next_metric(fit_critic(sample, first, REFERENCE_LAM).solution, first)
 
 
-def _bind(
-    sample: Sample, settings: Settings, metric: Array, units: Standardizer
-) -> BoundFourierMap:
-    """Frequencies for all columns; those that are constant so far have none."""
+def _bind(sample: Rows, settings: Settings, metric: Array, units: Standardizer) -> BoundFourierMap:
+    """Frequencies for all columns; zero for columns that are constant so far."""
     d = units.varying.size
     if isinstance(settings.map, LinearMap):
         return BoundFourierMap(np.empty((0, d)), linear=True)
@@ -204,7 +204,7 @@ def _warn_constant(units: Standardizer) -> None:
             f"columns {list_some([str(j) for j in constant])} are constant in the first chunk; "
             "if they vary later, the critic is linear in them.",
             DataWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
 
 

@@ -1,7 +1,7 @@
-"""Rows beyond memory as convex SIC sees them: a sample for the bandwidth, passes for the moments.
+"""Rows that do not fit in memory, as convex SIC sees them: a sample of rows, and sums over all.
 
-A fit reads its source once for means, scales, the law of the response and a sample of rows, and
-once for the moments of each round. Everything else works on sums.
+A fit reads its source once for means, scales, the distribution of the response and a sample of
+rows, and once for the moments of each round. Everything else works on sums.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs, parallel_config
 
-from sobolev._sample import Sample
+from sobolev._sample import Folds
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index
 from sobolev.convex.feature_maps import (
@@ -22,6 +22,7 @@ from sobolev.convex.feature_maps import (
     MEDIAN_ROWS,
     SPACING_ROWS,
     BoundFourierMap,
+    BoundMap,
     FourierMap,
     LinearMap,
     MapSpec,
@@ -29,21 +30,21 @@ from sobolev.convex.feature_maps import (
     spaced_metric,
 )
 from sobolev.convex.moments import FourierMoments
+from sobolev.convex.quadratics import QuadraticForms
+from sobolev.convex.rows import SCREEN_ROWS, Rows
 from sobolev.streaming.chunks import Chunk, Source
 from sobolev.streaming.summary import Gather, Summarise, Summary
 from sobolev.targets import TargetEncoder
 
-# Rows that the screen for second-order effects looks at.
-SCREEN_ROWS = 5000
-# Rows whose features are formed at once: they stay in cache.
+# Number of rows whose features are computed at once, so that they stay in the cache.
 BLOCK_ROWS = 2048
-# A later pass must find the weight of the first up to rounding.
+# Relative tolerance for the total weight of the rows in later passes.
 SAME_WEIGHT = 1e-9
 
 
 @dataclass(frozen=True)
 class MomentPass:
-    """A pass that sums the moments of a bound map, of all rows or of each fold."""
+    """A pass that sums the moments of a bound map, for each fold."""
 
     bound: BoundFourierMap
     standardizer: Standardizer
@@ -59,14 +60,14 @@ class MomentPass:
     def merge(
         self, first: list[FourierMoments], second: list[FourierMoments]
     ) -> list[FourierMoments]:
-        """Fold by fold."""
+        """Add the moments fold by fold."""
         return [a.merge(b) for a, b in zip(first, second, strict=True)]
 
 
 def fold_moments(
     bound: BoundFourierMap, X: Array, psi: Array, weight: Array | None, folds: int, start: int
 ) -> list[FourierMoments]:
-    """The moments of rows from position ``start``, one for each fold."""
+    """The moments of rows whose first has the position ``start``, one for each fold."""
     parts = [FourierMoments.empty(bound, psi.shape[1]) for _ in range(folds)]
     if folds == 1:
         return [parts[0].update(X, psi, weight, rows=BLOCK_ROWS)]
@@ -77,10 +78,10 @@ def fold_moments(
 
 
 def fold_rows(start: int, n: int, folds: int) -> list[Index]:
-    """Which of n rows from position ``start`` are in each fold.
+    """The rows of each fold, among n rows whose first has the position ``start``.
 
-    A row's fold is a hash of its position (the finaliser of splitmix64): the same however rows are
-    cut into chunks, and blind to any period in their order.
+    The fold of a row is a hash of its position (the finaliser of splitmix64). It does not depend on
+    how rows are cut into chunks, nor on any period in their order.
     """
     x = np.arange(start + 1, start + 1 + n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -90,28 +91,31 @@ def fold_rows(start: int, n: int, folds: int) -> list[Index]:
 
 
 class Stream:
-    """A source with all that a fit must know before it forms moments.
+    """A source and what a fit must know before it reads it for moments.
+
+    It keeps the protocol :class:`~sobolev.convex.rows.Data`.
 
     Parameters
     ----------
     source : Source
+        The rows.
     summary : Summary
-        Of the first pass.
+        Result of the first pass.
     encoder : TargetEncoder
         Fitted to the response.
     round_rows : int or None
-        Rows of ``subsample``.
+        Number of rows of ``subsample``.
     n_jobs : int
-        Threads of a pass.
+        Number of threads of a pass.
 
     Attributes
     ----------
-    screen : Sample
-        Rows for the screen and for the spacing of values.
-    subsample : Sample or None
+    screen : Rows
+        Rows for the screen for second-order effects and for the spacing of values.
+    subsample : Rows or None
         Rows on which the rounds before the last are run.
     n_passes : int
-        How often the source was read.
+        How often the source was read for moments.
     """
 
     def __init__(
@@ -130,15 +134,10 @@ class Stream:
         self.subsample = None if rounds is None else self._rows(summary.rows[rounds])
         self.n_passes = 0
 
-    @property
-    def n_features(self) -> int:
-        """Columns that vary."""
-        return int(self.standardizer.varying.sum())
-
-    def _rows(self, pieces: Sequence[Chunk]) -> Sample:
+    def _rows(self, pieces: Sequence[Chunk]) -> Rows:
         X, y, weight = collect(pieces)
         p = np.full(X.shape[0], 1.0 / self.n_rows) if weight is None else weight / self.weight
-        return Sample(self.standardizer.transform(X), self.encoder.transform(y), p)
+        return Rows(self.standardizer.transform(X), self.encoder.transform(y), p)
 
     def bind(self, spec: MapSpec, metric: Array, seed: int) -> BoundFourierMap:
         """Draw frequencies for the bandwidth that the sample has under a metric."""
@@ -149,24 +148,38 @@ class Stream:
         g = spaced_metric(metric / (spec.bandwidth * median), self.screen.X, self.screen.p)
         return spec.place(g, np.random.default_rng(seed))
 
-    def moments(self, bound: BoundFourierMap, folds: int = 1) -> list[FourierMoments]:
-        """Read all rows once."""
+    def forms(self, bound: BoundMap, measure: str, seed: int) -> QuadraticForms:
+        """Quadratic forms under the product measure."""
+        assert isinstance(bound, BoundFourierMap)
+        return self.moments(bound, 1)[0].forms()
+
+    def split(self, folds: Folds, spec: MapSpec) -> tuple[Stream, Folds]:
+        """Folds go by the position of the rows."""
+        return self, folds
+
+    def by_moments(self, spec: MapSpec, measure: str) -> bool:
+        """Always: the rows are seen through sums only."""
+        return True
+
+    def moments(self, bound: BoundFourierMap, folds: Folds) -> list[FourierMoments]:
+        """Read all rows once, for the moments of each fold."""
+        assert isinstance(folds, int)
         task = MomentPass(bound, self.standardizer, self.encoder, folds)
         parts = self.source.run(task, self.n_jobs)
         self.n_passes += 1
         weight = sum(part.weight for part in parts)
         if abs(weight - self.weight) > SAME_WEIGHT * self.weight:
             raise ValueError(
-                f"a later pass found rows of weight {weight:g}, the first {self.weight:g}; every "
-                "pass must give the same rows in the same order."
+                f"the rows of a later pass have the weight {weight:g}, those of the first "
+                f"{self.weight:g}; every pass must give the same rows in the same order."
             )
         if not all(np.isfinite(part.first).all() for part in parts):
-            raise ValueError("a later pass found NaN or infinity; the data changed meanwhile.")
+            raise ValueError("a later pass found NaN or infinity; the data have changed.")
         return parts
 
 
 def _steps(n: int, round_rows: int | None) -> tuple[int, int, int | None]:
-    """Steps between the rows of the screen, the median distance and the first rounds."""
+    """Steps between the rows of the screen, of the median distance and of the first rounds."""
     assert SCREEN_ROWS == SPACING_ROWS
     rounds = None if round_rows is None else -(-n // round_rows)
     return max(1, n // SCREEN_ROWS), max(1, -(-n // MEDIAN_ROWS)), rounds
@@ -177,8 +190,8 @@ def summarise(
 ) -> tuple[Summary, int]:
     """The first pass, and the number of times that the source was read for it.
 
-    The sample stands at regular steps, which follow from the number of rows. Where that is not
-    known beforehand (text, weights, chunks of the user), the sample takes a pass of its own.
+    The rows of the sample have regular steps, which depend on the number of rows. If that number is
+    not known before (text, weights, chunks of the user), the sample takes a second pass.
     """
 
     def steps(n: int) -> tuple[int, ...]:
@@ -194,7 +207,7 @@ def summarise(
 
 
 def collect(pieces: Sequence[Chunk]) -> tuple[Array, Any, Array | None]:
-    """X, y and weights of pieces, one behind the other."""
+    """X, y and weights of all pieces together."""
     X = np.vstack([piece.X for piece in pieces])
     y = [piece.y for piece in pieces]
     together = pd.concat(y, ignore_index=True) if hasattr(y[0], "iloc") else np.concatenate(y)
@@ -202,17 +215,7 @@ def collect(pieces: Sequence[Chunk]) -> tuple[Array, Any, Array | None]:
     return X, together, np.concatenate(weights) if weights else None
 
 
-def streaming_map(spec: MapSpec) -> FourierMap | LinearMap:
-    """The map, if its moments add up over chunks."""
-    if isinstance(spec, (FourierMap, LinearMap)):
-        return spec
-    raise ValueError(
-        f"{type(spec).__name__} needs all rows in memory: its moments do not add up over chunks. "
-        'Use feature_map="fourier" or "linear", an array in memory, or a sample of the rows.'
-    )
-
-
 def chunk_threads(n_jobs: int | None) -> int:
-    """Threads of a pass; they stay in this process whatever joblib's backend is."""
+    """Number of threads of a pass; they run in this process with any backend of joblib."""
     with parallel_config(backend="threading"):
         return int(effective_n_jobs(n_jobs))
