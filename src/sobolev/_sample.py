@@ -131,11 +131,15 @@ def varying_groups(groups: Any, varying: Mask, names: Any) -> Groups | None:
 def training_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Array, Any, Array, Folds]:
-    """Checked rows of positive weight: X, y, probabilities, and the folds among them.
+    """Checked rows of positive weight: X, y, probabilities, and the folds among them."""
+    return used_rows(estimator, *validate_training(estimator, X, y, sample_weight))
+
+
+def used_rows(estimator: Any, X: Array, y: Any, p: Array) -> tuple[Array, Any, Array, Folds]:
+    """The rows of positive probability among checked rows: X, y, probabilities, and the folds.
 
     A selection rule that cannot hold is reported here, before the fit, not after.
     """
-    X, y, p = validate_training(estimator, X, y, sample_weight)
     select(np.zeros(X.shape[1]), estimator.n_features_to_select, estimator.threshold)
     used = p > 0
     folds = resolve_folds(estimator.cv, X, y, used)

@@ -13,7 +13,7 @@ from sobolev.datasets import make_sinexp
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference import HRTSelector, hrt_test
 from sobolev.inference.multiple_testing import null_share, qvalues
-from sobolev.inference.neural_tables import MAX_REFERENCE
+from sobolev.neural.evaluation import MAX_REFERENCE
 from sobolev.inference.tables import make_evaluator, null_table
 from sobolev.neural import SmallCritic
 

@@ -11,7 +11,7 @@ from sobolev import ConvexSIC, NeuralSIC
 from sobolev.conditionals import JointConditional, MixedConditional
 from sobolev.exceptions import ConditionalModelWarning
 from sobolev.inference import HRTSelector, hrt_test
-from sobolev.inference.neural_tables import MAX_REFERENCE
+from sobolev.neural.evaluation import MAX_REFERENCE
 from sobolev.inference.tables import joint_table, make_evaluator
 
 QUICK = {"max_iter": 40, "recursions": 1, "random_state": 0}

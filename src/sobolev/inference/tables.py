@@ -143,7 +143,7 @@ def make_evaluator(estimator: Any, X: Array, y: Any, statistic: str) -> Any:
     if hasattr(estimator, "critic_") and hasattr(estimator, "encoder_"):
         return ConvexEvaluator(estimator, X, y, statistic)
     if hasattr(estimator, "_ensembles") and hasattr(estimator, "reference_"):
-        from sobolev.inference.neural_tables import NeuralEvaluator
+        from sobolev.neural.evaluation import NeuralEvaluator
 
         return NeuralEvaluator(estimator, X, y, statistic)
     return PredictorEvaluator(estimator, X, y)
