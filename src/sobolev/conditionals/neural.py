@@ -108,7 +108,8 @@ class NeuralConditional(Conditional):
         self.random_state = random_state
 
     def _fit(self, X: Array) -> None:
-        from sobolev.neural.fitting import _one_thread  # without torch: what to install
+        import sobolev.neural.torch_backend  # noqa: F401, without torch: what to install
+        from sobolev.neural.arrays import one_thread
 
         self._check(X)
         rng = check_generator(self.random_state)
@@ -116,7 +117,7 @@ class NeuralConditional(Conditional):
         n_folds = int(self.folds_.max()) + 1
         members = [np.flatnonzero(self.folds_ != k) for k in range(n_folds)]
         members.append(np.arange(X.shape[0]))  # the last network is that of new rows
-        with _one_thread():
+        with one_thread():
             self.bins_, codes = _Bins.fit(X, members, self.n_bins)
             check = _Check.draw(X, self.bins_, codes, self.folds_, rng)
             rngs = rng.spawn(len(members))

@@ -220,10 +220,10 @@ class NeuralEstimator(CriticMixin, SICSelectorMixin, BaseEstimator):
         reference = float(type(self)().lam)
         if not folds:
             return reference, None
-        rows = np.arange(sample.p.size)
+        rows, size = np.arange(sample.p.size), int(data.optimizer.batch_sizes[0])
         seed = int(rng.integers(2**63))  # every lam sees the same batches
         members = [
-            Member(design, data.optimizer.batch_sizes[0], lam, child, np.setdiff1d(rows, fold), fold)
+            Member(design, size, lam, child, np.setdiff1d(rows, fold), fold)
             for lam in LAMS
             for fold, child in zip(folds, spawn(seed, len(folds)), strict=True)
         ]

@@ -109,9 +109,9 @@ class BilinearCritic(BaseEstimator):
     widths : sequence of int, default=(100, 100)
         Widths of the layers of phi.
     target_widths : sequence of int, default=()
-        Widths of the layers of psi. With none, psi is the centred and whitened encoding of the response, as
-        in :class:`~sobolev.ConvexSIC`, and expectations under the product of the marginals are
-        exact in y: no permuted responses are drawn.
+        Widths of the layers of psi. With none, psi is the centred and whitened encoding of the
+        response, as in :class:`~sobolev.ConvexSIC`, and expectations under the product of the
+        marginals are exact in y: no permuted responses are drawn.
     dropout : float, default=0.3
         Share of activations dropped in an update, rounded to a multiple of 1/256.
     slope : float, default=0.0

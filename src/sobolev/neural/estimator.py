@@ -176,9 +176,9 @@ class NeuralSIC(NeuralEstimator):
     def paper(cls, **parameters: Any) -> Self:
         """The estimator with the settings of the paper; what you pass wins.
 
-        Small critic with permuted responses, lam = 0.01 and rho = 1 (from the authors' script,
-        whose 0.01 times the sum of f² over 50 rows is rho = 1 here), and
-        :meth:`Optimizer.paper <sobolev.neural.Optimizer.paper>`.
+        Small critic with permuted responses and
+        :meth:`Optimizer.paper <sobolev.neural.Optimizer.paper>`; lam = 0.01 and rho = 1 are those
+        of the authors' script (0.01 times the sum of f² over 50 rows is rho = 1 here).
 
         Examples
         --------
@@ -188,7 +188,7 @@ class NeuralSIC(NeuralEstimator):
         >>> sic.critic, sic.lam, sic.optimizer.rounds
         ('small', 0.1, 1)
         """
-        paper = {"critic": "small", "lam": 0.01, "rho": 1.0, "optimizer": Optimizer.paper()}
+        paper: dict[str, Any] = {"critic": "small", "optimizer": Optimizer.paper()}
         return cls(**(paper | parameters))
 
     def fit_validated(self, X: Array, y: Any, weights: Array | None = None) -> Self:

@@ -90,9 +90,7 @@ class NeuralEvaluator:
         second, mean = np.mean(f[1:] ** 2, axis=0), np.mean(f[1:], axis=0)
         return np.asarray(criterion.risk(f[0], second, self.rho, mean))
 
-    def _moved(
-        self, rows: slice, columns: Index, values: Array, y: Array | None
-    ) -> list[AnyArray]:
+    def _moved(self, rows: slice, columns: Index, values: Array, y: Array | None) -> list[AnyArray]:
         """Values (E, C, n Q) of each network with the columns replaced by values (n, Q, c)."""
         shift = (values - self.z[rows][:, None, columns]).astype(PRECISION)
         own = None if y is None else y.astype(PRECISION)

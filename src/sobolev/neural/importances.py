@@ -77,14 +77,21 @@ class Importances:
         xp = namespace(squared)
         squared = self._grouped(squared)
         if optimizer.mirror:
-            step = (0.5 * optimizer.eta_step * lam)[:, None]
-            rule = {"relative": False, "max_move": float("inf")}
+            step, max_move = (0.5 * optimizer.eta_step * lam)[:, None], float("inf")
         else:
+            step, max_move = optimizer.eta_step, MAX_MOVE
             self.n_updates += 1
             self.average += max(1 - DECAY, 1 / self.n_updates) * (squared - self.average)
-            squared, step = self.average, optimizer.eta_step
-            rule = {"relative": True, "max_move": MAX_MOVE}
-        eta = mirror_step(self.eta, squared, step, optimizer.epsilon, xp=xp, **rule)
+            squared = self.average
+        eta = mirror_step(
+            self.eta,
+            squared,
+            step,
+            optimizer.epsilon,
+            relative=not optimizer.mirror,
+            max_move=max_move,
+            xp=xp,
+        )
         eta = xp.clip(eta, ETA_FLOOR / eta.shape[1], None)
         self.eta = eta / eta.sum(1)[:, None]
 

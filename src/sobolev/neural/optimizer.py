@@ -156,8 +156,8 @@ class Optimizer:
     @classmethod
     def paper(cls, **parameters: Any) -> Optimizer:
         """The settings of the paper: 4,000 updates, one round, the mirror rule."""
-        paper = {"max_iter": 4000, "rounds": 1, "epsilon": 1e-6, "eta_rule": "mirror"}
-        return cls(**(paper | parameters))
+        paper: dict[str, Any] = {"max_iter": 4000, "rounds": 1, "epsilon": 1e-6}
+        return cls(**(paper | {"eta_rule": "mirror"} | parameters))
 
     @property
     def batch_sizes(self) -> list[Any]:

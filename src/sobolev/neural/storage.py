@@ -142,7 +142,9 @@ def _plain(label: Any) -> Any:
 
 def _pack_ensemble(value: Ensemble, arrays: _Arrays) -> Any:
     network = value.network
-    parts = {name: getattr(value, name) for name in ("design", "sizes", "eta", "moments", "history")}
+    parts = {
+        name: getattr(value, name) for name in ("design", "sizes", "eta", "moments", "history")
+    }
     return {
         "$": "Ensemble",
         "parts": _pack(parts, arrays),
@@ -173,8 +175,9 @@ def _unpack(value: Any, arrays: _Arrays, given: list[Any]) -> Any:
         return _unpack_ensemble(value, arrays, given)
     if kind not in _RECORDS:
         raise ValueError(f"the file holds a {kind}, which is not known here.")
-    content = {name: _unpack(v, arrays, given) for name, v in value["fields"].items()}
-    record = _RECORDS[kind](**{name: content.pop(name) for name in signature(_RECORDS[kind]).parameters})
+    cls, content = _RECORDS[kind], value["fields"]
+    content = {name: _unpack(v, arrays, given) for name, v in content.items()}
+    record = cls(**{name: content.pop(name) for name in signature(cls).parameters})
     vars(record).update(content)  # what a fit has added
     return record
 
