@@ -13,17 +13,17 @@ from sobolev.datasets import make_sinexp
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference import HRTSelector, hrt_test
 from sobolev.inference.multiple_testing import null_share, qvalues
-from sobolev.neural.evaluation import MAX_REFERENCE
 from sobolev.inference.tables import make_evaluator, null_table
-from sobolev.neural import SmallCritic
+from sobolev.neural import Optimizer, SmallCritic
+from sobolev.neural.evaluation import MAX_REFERENCE
 
-QUICK = {"max_iter": 40, "recursions": 1, "random_state": 0}
+QUICK = {"optimizer": Optimizer(max_iter=40, rounds=1), "random_state": 0}
 CRITICS = [
     ConvexSIC(),
     ConvexSIC(feature_map="fourier", n_components=64, random_state=0),
     ConvexSIC(feature_map="polynomial", lam=0.01),
     NeuralSIC(**QUICK),
-    NeuralSIC(critic=["small", "bilinear"], n_members=2, **QUICK),
+    NeuralSIC(critic=["small", "bilinear"], boosting=2, **QUICK),
     NeuralSIC(critic="big", **QUICK),
 ]
 
@@ -91,7 +91,11 @@ def test_predictors_have_their_loss():
 
 @pytest.mark.parametrize(
     "estimator",
-    [None, NeuralSIC(critic=SmallCritic(widths=(50,)), max_iter=400), LassoCV()],
+    [
+        None,
+        NeuralSIC(critic=SmallCritic(widths=(50,)), optimizer=Optimizer(max_iter=400)),
+        LassoCV(),
+    ],
     ids=["convex", "neural", "lasso"],
 )
 @pytest.mark.parametrize("scheme", ["split", "forward"])

@@ -11,16 +11,17 @@ from sobolev import ConvexSIC, NeuralSIC
 from sobolev.conditionals import JointConditional, MixedConditional
 from sobolev.exceptions import ConditionalModelWarning
 from sobolev.inference import HRTSelector, hrt_test
-from sobolev.neural.evaluation import MAX_REFERENCE
 from sobolev.inference.tables import joint_table, make_evaluator
+from sobolev.neural import Optimizer
+from sobolev.neural.evaluation import MAX_REFERENCE
 
-QUICK = {"max_iter": 40, "recursions": 1, "random_state": 0}
+QUICK = {"optimizer": Optimizer(max_iter=40, rounds=1), "random_state": 0}
 CRITICS = {
     "landmark": ConvexSIC(lam=0.01),
     "fourier": ConvexSIC(feature_map="fourier", n_components=64, lam=0.01, random_state=0),
     "polynomial": ConvexSIC(feature_map="polynomial", lam=0.01),
     "bilinear": NeuralSIC(**QUICK),
-    "two kinds": NeuralSIC(critic=["small", "bilinear"], n_members=2, **QUICK),
+    "two kinds": NeuralSIC(critic=["small", "bilinear"], boosting=2, **QUICK),
     "pairs": NeuralSIC(critic="big", **QUICK),
 }
 FAST = ConvexSIC(lam=0.01)

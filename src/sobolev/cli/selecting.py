@@ -219,16 +219,16 @@ def ranked(data: Prepared, importances: Array, top: int | None) -> pd.DataFrame:
 
 def make_critic(plan: Plan, groups: list[list[int]] | None, n_components: int | None) -> Any:
     """The estimator whose importances count."""
-    options: dict[str, Any] = {"groups": groups, "n_jobs": plan.threads}
+    options: dict[str, Any] = {"n_jobs": plan.threads}
     if plan.method == "rank":  # the others seed it as they do in Python
         options["random_state"] = plan.seed
     if plan.critic == "neural":
         from sobolev.neural import NeuralSIC
 
-        return NeuralSIC(**options)
+        return NeuralSIC(feature_groups=groups, **options)
     from sobolev.convex import ConvexSIC
 
-    return ConvexSIC(n_components=n_components, **options)
+    return ConvexSIC(n_components=n_components, groups=groups, **options)
 
 
 def telling(estimator: Any, tell: Teller | None) -> Any:

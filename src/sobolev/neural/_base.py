@@ -194,17 +194,16 @@ class NeuralEstimator(CriticMixin, SICSelectorMixin, BaseEstimator):
         start = getattr(self, "_ensembles", None) if optimizer.warm_start else None
         with Progress(self.verbose) as progress:
             report = self._reporter(progress, optimizer)
-            total = optimizer.max_iter + (optimizer.rounds - 1) * optimizer.round_updates
             lam, risks = self.lam, None
             if lam == "auto":
-                progress.stage("choosing lam", total)
+                progress.stage("choosing lam", optimizer.total_updates)
                 lam, risks = self._choose_lam(data, designs[0], recipe, rng, report)
             if optimizer.early_stopping is not None:
                 every = max(1, optimizer.max_iter // LOOKS)
                 patience = optimizer.early_stopping.patience
                 recipe = replace(recipe, every=every, patience=patience)
             members = _members(data, designs, float(lam), rng)
-            progress.stage(f"training at lam={lam:g}", total)
+            progress.stage(f"training at lam={lam:g}", optimizer.total_updates)
             ensembles = fit_members(data.sample, members, recipe, start, self.n_jobs, report)
         return replace(data, ensembles=ensembles, lam=float(lam), lam_risks=risks)
 

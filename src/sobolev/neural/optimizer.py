@@ -174,6 +174,11 @@ class Optimizer:
         """Number of updates of a round before the last."""
         return max(1, round(ROUND_SHARE * self.max_iter))
 
+    @property
+    def total_updates(self) -> int:
+        """Number of updates of all rounds."""
+        return self.max_iter + (self.rounds - 1) * self.round_updates
+
     def rate(self, done: float) -> float:
         """The learning rate after a share of the updates."""
         return self.learning_rate * SCHEDULES[self.schedule](done)
