@@ -7,6 +7,7 @@ widths, or any callable ``(n_features, n_targets) -> torch.nn.Module`` of (x, y)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 from numbers import Integral, Real
@@ -23,6 +24,7 @@ from sobolev.neural.networks import Bilinear, Branched, Network, Perceptron
 Rngs = Sequence[np.random.Generator]
 
 
+@dataclass(eq=False, repr=False)
 class SmallCritic(BaseEstimator):
     """The small critic of the paper: dense layers of x and y side by side.
 
@@ -38,23 +40,17 @@ class SmallCritic(BaseEstimator):
         Whether layers have biases. Without them f = ⟨∂f/∂x, x⟩ + ⟨∂f/∂y, y⟩ (homogeneous).
     """
 
-    def __init__(
-        self,
-        widths: Sequence[int] = (100, 100),
-        dropout: float = 0.3,
-        slope: float = 0.0,
-        bias: bool = False,
-    ) -> None:
-        self.widths = widths
-        self.dropout = dropout
-        self.slope = slope
-        self.bias = bias
+    widths: Sequence[int] = (100, 100)
+    dropout: float = 0.3
+    slope: float = 0.0
+    bias: bool = False
 
     def build(self, rngs: Rngs, n_features: int, n_targets: int) -> Network:
         """An ensemble with random parameters, one generator for each member."""
         return _perceptron(rngs, n_features, n_targets, 1, self)
 
 
+@dataclass(eq=False, repr=False)
 class BigCritic(BaseEstimator):
     """The big critic of the paper: a branch for x, a branch for y, and dense layers of both.
 
@@ -74,21 +70,12 @@ class BigCritic(BaseEstimator):
         Whether layers have biases.
     """
 
-    def __init__(
-        self,
-        widths: Sequence[int] = (100, 100),
-        target_widths: Sequence[int] = (100, 100),
-        joint_widths: Sequence[int] = (100, 100),
-        dropout: float = 0.0,
-        slope: float = 0.01,
-        bias: bool = True,
-    ) -> None:
-        self.widths = widths
-        self.target_widths = target_widths
-        self.joint_widths = joint_widths
-        self.dropout = dropout
-        self.slope = slope
-        self.bias = bias
+    widths: Sequence[int] = (100, 100)
+    target_widths: Sequence[int] = (100, 100)
+    joint_widths: Sequence[int] = (100, 100)
+    dropout: float = 0.0
+    slope: float = 0.01
+    bias: bool = True
 
     def build(self, rngs: Rngs, n_features: int, n_targets: int) -> Network:
         """An ensemble with random parameters, one generator for each member."""
@@ -101,6 +88,7 @@ class BigCritic(BaseEstimator):
         )
 
 
+@dataclass(eq=False, repr=False)
 class BilinearCritic(BaseEstimator):
     """phi(x)' V psi(y): bilinear in features of x and features of y.
 
@@ -120,19 +108,11 @@ class BilinearCritic(BaseEstimator):
         Whether layers have biases.
     """
 
-    def __init__(
-        self,
-        widths: Sequence[int] = (100, 100),
-        target_widths: Sequence[int] = (),
-        dropout: float = 0.3,
-        slope: float = 0.0,
-        bias: bool = False,
-    ) -> None:
-        self.widths = widths
-        self.target_widths = target_widths
-        self.dropout = dropout
-        self.slope = slope
-        self.bias = bias
+    widths: Sequence[int] = (100, 100)
+    target_widths: Sequence[int] = ()
+    dropout: float = 0.3
+    slope: float = 0.0
+    bias: bool = False
 
     def build(self, rngs: Rngs, n_features: int, n_targets: int) -> Network:
         """An ensemble with random parameters, one generator for each member."""
@@ -147,6 +127,7 @@ class BilinearCritic(BaseEstimator):
         return _perceptron(rngs, n_features, 0, n_outputs, self)
 
 
+@dataclass(eq=False, repr=False)
 class DenseNetwork(BaseEstimator):
     """A network h(x) of dense layers, for :class:`~sobolev.SobolevRegressor` and its classifier.
 
@@ -162,17 +143,10 @@ class DenseNetwork(BaseEstimator):
         Whether layers have biases.
     """
 
-    def __init__(
-        self,
-        widths: Sequence[int] = (100, 100),
-        dropout: float = 0.3,
-        slope: float = 0.0,
-        bias: bool = True,
-    ) -> None:
-        self.widths = widths
-        self.dropout = dropout
-        self.slope = slope
-        self.bias = bias
+    widths: Sequence[int] = (100, 100)
+    dropout: float = 0.3
+    slope: float = 0.0
+    bias: bool = True
 
     def build_network(self, rngs: Rngs, n_features: int, n_outputs: int) -> Network:
         """An ensemble with random parameters, one generator for each member."""
