@@ -52,7 +52,10 @@ def main() -> None:
 
     n_features, estimator, parameters = sys.argv[1:]
     X, y, _ = load(int(n_features) if n_features else None)
-    getattr(sobolev, estimator)(random_state=0, **json.loads(parameters)).fit(X, y)
+    options = json.loads(parameters)
+    if estimator == "NeuralSIC":
+        options = {"optimizer": sobolev.neural.Optimizer(**options)}
+    getattr(sobolev, estimator)(random_state=0, **options).fit(X, y)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(peak if sys.platform == "darwin" else 1024 * peak)
 

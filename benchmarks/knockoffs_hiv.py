@@ -27,6 +27,7 @@ from sobolev.datasets import HIV_DRUGS, count_positions, load_hiv
 from sobolev.experiments._hiv_page import published_total
 from sobolev.experiments.hiv import KNOCKOFFS, PUBLISHED, position_groups
 from sobolev.inference.knockoff_filter import ebh, knockoff_evalues, knockoff_threshold
+from sobolev.neural import Boosting, Optimizer
 
 FDR, N_SEEDS, N_DRAWS = 0.2, 10, 5
 DRUGS = {kind: [d for d in drugs if d in PUBLISHED] for kind, drugs in HIV_DRUGS.items()}
@@ -50,7 +51,8 @@ class Method:
         if self.statistic == "lasso":
             return LassoCV()
         if self.statistic == "neural":
-            return NeuralSIC(batch_size=[10, 30, 50], aggregate="geometric")
+            optimizer = Optimizer(batch_size=[10, 30, 50])
+            return NeuralSIC(optimizer=optimizer, boosting=Boosting(aggregate="geometric"))
         return ConvexSIC(
             feature_map=LandmarkMap(200), solver=Alternating(rounds=1), lam="relaxed", cv=3
         )

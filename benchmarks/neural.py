@@ -28,10 +28,10 @@ from threadpoolctl import threadpool_limits
 from sobolev import ConvexSIC, NeuralSIC, __version__
 from sobolev._sample import Sample
 from sobolev.datasets import make_sinexp
+from sobolev.neural import Boosting, EarlyStopping, Optimizer
 from sobolev.neural.critics import resolve_critic
 from sobolev.neural.fitting import Design, Member, Recipe, fit_members
 from sobolev.neural.objectives import PairedSIC
-from sobolev.neural.training import Settings
 
 BOOSTED = {"batch_size": [10, 30, 50], "aggregate": "geometric"}
 # What each variant changes, and what it shows.
@@ -39,12 +39,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "Boosted: batches of 10, 30, 50, geometric mean": BOOSTED,
     "Boosted: four members": {"n_members": 4},
-    'preset="paper"': {"preset": "paper"},
-    'preset="paper", Boosted': {"preset": "paper"} | BOOSTED,
-    "one round (recursions=1)": {"recursions": 1},
+    'preset="paper"': {"paper": True},
+    'preset="paper", Boosted': {"paper": True} | BOOSTED,
+    "one round (recursions=1)": {"rounds": 1},
     'permuted responses (critic="small")': {"critic": "small"},
     'the paper\'s step on eta (eta_rule="mirror")': {"eta_rule": "mirror"},
-    "early stopping": {"early_stopping": True},
+    "early stopping": {"early_stopping": EarlyStopping()},
 }
 SINEXP = tuple(
     Task(f"SinExp, n = {n}", sinexp, {"n_samples": n}, seeds=50) for n in (125, 250, 500)
@@ -66,12 +66,12 @@ OTHERS = (
         {
             "default": {},
             'critic="big"': {"critic": "big"},
-            'critic="big", preset="paper"': {"critic": "big", "preset": "paper"},
+            'critic="big", preset="paper"': {"critic": "big", "paper": True},
         },
     ),
     Other(
         Task("XOR, 2 of 50, n = 1000", xor, {"n_samples": 1000, "n_features": 50}, seeds=10),
-        {"default": {}, 'preset="paper"': {"preset": "paper"}},
+        {"default": {}, 'preset="paper"': {"paper": True}},
     ),
     Other(
         Task("XOR, 2 of 1000, n = 1000", xor, {"n_samples": 1000, "n_features": 1000}, seeds=5),
@@ -86,6 +86,23 @@ QUICK_OTHERS = (
 )
 
 
+def estimator(
+    seed: int,
+    *,
+    paper: bool = False,
+    critic: str | None = None,
+    n_members: int = 1,
+    aggregate: str = "arithmetic",
+    **training: Any,
+) -> NeuralSIC:
+    """The estimator of a variant, whose settings of training are those of the optimizer."""
+    optimizer = Optimizer.paper(**training) if paper else Optimizer(**training)
+    boosting = Boosting(n_members, aggregate)
+    options = {} if critic is None else {"critic": critic}
+    make = NeuralSIC.paper if paper else NeuralSIC
+    return make(optimizer=optimizer, boosting=boosting, random_state=seed, **options)
+
+
 def quality(task: Task, variant: str, parameters: dict[str, Any], path: Path) -> None:
     """Fit what is not finished yet, a record for each seed."""
     done = {
@@ -96,7 +113,7 @@ def quality(task: Task, variant: str, parameters: dict[str, Any], path: Path) ->
     for seed in sorted(set(range(task.seeds)) - done):
         X, y, support = task.draw(seed, **task.options)
         start = time.perf_counter()
-        sic = NeuralSIC(random_state=seed, **parameters).fit(X, y)
+        sic = estimator(seed, **parameters).fit(X, y)
         record = {
             "kind": "quality",
             "data": task.name,
@@ -141,7 +158,7 @@ def closed_form(speed: Speed, sample: Sample, n_updates: int) -> None:
     members = [
         Member(design, 100, 0.01, np.random.default_rng(i), rows) for i in range(speed.n_members)
     ]
-    recipe = Recipe(Settings(lam=None), max_iter=n_updates, eta_of_state=True)
+    recipe = Recipe(Optimizer(max_iter=n_updates, rounds=1))
     fit_members(sample, members, recipe)
 
 
@@ -196,7 +213,7 @@ def wide(quick: bool) -> common.Record | None:
     n_features, parameters = (300, {"max_iter": 40}) if quick else (None, {"max_iter": 4000})
     X, y, braf = plx4720.load(n_features)
     start = time.process_time()
-    sic = NeuralSIC(random_state=0, **parameters).fit(X, y)
+    sic = estimator(0, **parameters).fit(X, y)
     seconds = time.process_time() - start
     start = time.process_time()
     n_updates = 2 if quick else 20
@@ -209,7 +226,7 @@ def wide(quick: bool) -> common.Record | None:
         "shape": list(X.shape),
         "parameters": parameters,
         "seconds": seconds,
-        "updates": sic._total_updates(),
+        "updates": sic.optimizer.total_updates,
         "plain_update": plain_seconds,
         "memory": plx4720.peak_memory(n_features, "NeuralSIC", parameters),
         "rank": 1 + int(np.sum(scores > scores[braf])),

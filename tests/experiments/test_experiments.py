@@ -53,9 +53,9 @@ WITHOUT_SPLIT = (simulations.FORWARD, simulations.ORACLE)
 def test_sinexp_methods(method, monkeypatch):
     if method not in ("elastic net", "random forest", "ConvexSIC", *WITHOUT_SPLIT):
         pytest.importorskip("torch")
-        from sobolev.neural import estimator
+        from sobolev.neural import Optimizer
 
-        monkeypatch.setitem(estimator.PAPER, "max_iter", 50)
+        monkeypatch.setattr(Optimizer, "paper", lambda: Optimizer(max_iter=50, rounds=1))
     settings = TINY | {"method": method}
     result = sinexp.measure(settings, 0)
     kinds = {"hrt"} if method in WITHOUT_SPLIT else {"top", "hrt"}

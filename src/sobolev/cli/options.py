@@ -88,9 +88,7 @@ MethodOption = Annotated[
         "importances alone."
     ),
 ]
-CriticOption = Annotated[
-    Critic, typer.Option(help="convex: a kernel; neural: a network (needs torch).")
-]
+CriticOption = Annotated[Critic, typer.Option(help="convex: a kernel; neural: a network.")]
 Fdr = Annotated[
     float, typer.Option(help="The share of false ones to accept among the selected, on average.")
 ]

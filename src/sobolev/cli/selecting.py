@@ -226,7 +226,7 @@ def make_critic(plan: Plan, groups: list[list[int]] | None, n_components: int | 
     if plan.critic == "neural":
         from sobolev.neural import NeuralSIC
 
-        return NeuralSIC(groups=groups, **options)
+        return NeuralSIC(feature_groups=groups, **options)
     from sobolev.convex import AutoMap, ConvexSIC
 
     return ConvexSIC(feature_map=AutoMap(n_components), feature_groups=groups, **options)

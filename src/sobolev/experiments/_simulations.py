@@ -90,15 +90,16 @@ def make_model(method: str, seed: int, critic: str | None = None) -> Any:
         from sobolev.convex import ConvexSIC
 
         return ConvexSIC(random_state=seed)
-    from sobolev.neural import NeuralSIC, SobolevRegressor
+    from sobolev.neural import Boosting, NeuralSIC, Optimizer, SobolevRegressor
 
     if method == "MSE + Sobolev penalty":
         return SobolevRegressor(random_state=seed)
     options: dict[str, Any] = {} if critic is None else {"critic": critic}
     if method == PAPER:
-        options["preset"] = "paper"
-    elif method == "Boosted SIC":
-        options |= {"batch_size": [10, 30, 50], "aggregate": "geometric"}
+        return NeuralSIC.paper(random_state=seed, **options)
+    if method == "Boosted SIC":
+        options["optimizer"] = Optimizer(batch_size=[10, 30, 50])
+        options["boosting"] = Boosting(aggregate="geometric")
     elif method != "NeuralSIC":
         raise ValueError(f"method={method!r} is unknown; use one of {', '.join(METHODS)}.")
     return NeuralSIC(random_state=seed, **options)

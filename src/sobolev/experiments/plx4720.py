@@ -186,15 +186,13 @@ def held_out_errors(X: Array, y: Array, train: Index, test: Index, seed: int) ->
     """Mean squared errors of the paper's network and of a random forest."""
     from sklearn.ensemble import RandomForestRegressor
 
-    from sobolev.neural import DenseNetwork, SobolevRegressor
+    from sobolev.neural import DenseNetwork, Optimizer, SobolevRegressor
 
     # Three layers with dropout 0.3 and no penalty: 1000 updates of Adam with batches of 16.
     network = SobolevRegressor(
         network=DenseNetwork(widths=(100, 100), dropout=0.3),
         lam=0.0,
-        recursions=1,
-        batch_size=16,
-        max_iter=1000,
+        optimizer=Optimizer(rounds=1, batch_size=16, max_iter=1000),
         random_state=seed,
     )
     models = {"network": network, "forest": RandomForestRegressor(random_state=seed, n_jobs=1)}
