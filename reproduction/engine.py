@@ -220,7 +220,7 @@ def perform(measure: Measure, task: Task) -> Record:
         "experiment": task.experiment,
         "settings": task.settings,
         "seed": task.seed,
-        "seconds": round(result.pop("seconds", seconds), 3),
+        "seconds": result.pop("seconds", round(seconds, 2)),
         "result": result,
         "cores": n_cores(),
         "blas": blas_name(),

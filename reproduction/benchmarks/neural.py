@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from reproduction import methods
-from reproduction.benchmarks import plain_neural as plain
 from reproduction.benchmarks import plx4720_data as plx4720
 from reproduction.benchmarks import ranking
 from reproduction.benchmarks.ranking_data import DATA, DataSet, sinexp, xor
@@ -161,6 +160,8 @@ def closed_form(speed: Speed, sample: Sample, n_updates: int) -> None:
 
 def time_updates(speed: Speed, quick: bool) -> Record:
     """CPU time per update and member of the closed form and of the plain loop, in turn."""
+    from reproduction.benchmarks import plain_neural as plain
+
     n_updates, repeats = (5, 2) if quick else (400, 5)
     rng = np.random.default_rng(0)
     n = 300
@@ -195,6 +196,8 @@ def time_fits(quick: bool) -> Record:
 
 def wide(quick: bool) -> Record:
     """A fit of 4,000 updates on the plx4720 data: time, memory, rank of the BRAF mutation."""
+    from reproduction.benchmarks import plain_neural as plain
+
     n_features, parameters = (300, {"max_iter": 40}) if quick else (None, {"max_iter": 4000})
     X, y, braf = plx4720.load(n_features)
     start = time.process_time()

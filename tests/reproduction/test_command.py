@@ -1,23 +1,22 @@
-"""The command ``sobolev reproduce``."""
+"""The command ``python -m reproduction``."""
 
 from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
 
-from sobolev.cli import app
-from sobolev.experiments import Task, plx4720, read_records, sinexp
+from reproduction.__main__ import main
+from reproduction.engine import Task, read_records
+from reproduction.paper import liang, plx4720, sinexp
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
-        result = CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return SimpleNamespace(code=result.exit_code, out=result.stdout, err=result.stderr)
+        code = main([*map(str, arguments)])
+        shown = capsys.readouterr()
+        return SimpleNamespace(code=code, out=shown.out, err=shown.err)
 
     return call
 
@@ -32,13 +31,13 @@ def tiny(monkeypatch):
         return [Task("sinexp", settings, seed) for seed in range(count)]
 
     monkeypatch.setattr(sinexp, "tasks", tasks)
-    monkeypatch.setattr("sobolev.experiments._rates.draw_rates", lambda *_: None)
+    monkeypatch.setattr("reproduction.paper.rates.draw_rates", lambda *_: None)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["magic"], "no experiment 'magic'; use sinexp, liang, plx4720, hiv or all"),
+        (["magic"], "no study 'magic'; use paper, bench, sinexp, liang, plx4720, hiv"),
         (["sinexp", "--n-jobs", "0"], "--n-jobs 0"),
         (["sinexp", "--repetitions", "0"], "--repetitions"),
         (["sinexp", "--out", "file"], "is a file"),
@@ -60,18 +59,16 @@ def test_missing_data_end_in_one_line(run, tmp_path, monkeypatch, name):
     result = run(name, "--quick")
     assert result.code == 2
     assert result.err.count("\n") == 1
-    assert result.err.startswith(f"sobolev: {name}: ")
+    assert result.err.startswith(f"reproduction: {name}: ")
     assert "SOBOLEV_DATA_HOME" in result.err
     assert not (tmp_path / "quick-sobolev").exists()
 
 
 def test_all_runs_what_it_has_data_for(run, tiny, tmp_path, monkeypatch):
-    from sobolev.experiments import liang
-
     monkeypatch.setenv("SOBOLEV_DATA_HOME", str(tmp_path / "nowhere"))
     monkeypatch.setattr(liang, "tasks", lambda quick, repetitions=None: [])
     plx4720._data.cache_clear()
-    result = run("all", "--quick", "--n-jobs", "1")
+    result = run("paper", "--quick", "--n-jobs", "1")
     assert result.code == 2
     assert "(plx4720, hiv left out)" in result.err.splitlines()[-1]
     assert (tmp_path / "quick-sobolev" / "sinexp.md").exists()

@@ -10,11 +10,20 @@ import time
 import numpy as np
 import pytest
 
+from reproduction import ROOT
+from reproduction.engine import (
+    Task,
+    append_record,
+    blas_name,
+    forget,
+    n_cores,
+    perform,
+    read_records,
+    record_key,
+    run_tasks,
+)
+from reproduction.progress import Bar
 from sobolev import __version__
-from sobolev._files import append_record
-from sobolev.experiments import Task, read_records, run_tasks
-from sobolev.experiments._engine import blas_name, n_cores, perform, record_key
-from sobolev.experiments._progress import Bar
 
 TASKS = [Task("tiny", {"k": k, "name": "a"}, seed) for seed in range(3) for k in (1, 2)]
 
@@ -112,6 +121,31 @@ def test_the_first_record_of_a_task_stays(tmp_path):
     assert read_records(path) == [record]
 
 
+def test_a_task_that_lacked_something_is_run_again(tmp_path):
+    path = tmp_path / "tiny.jsonl"
+    run_tasks(lambda settings, seed: {"missing": "a package"}, TASKS[:2], path)
+    assert [record["result"] for record in read_records(path)] == [{"missing": "a package"}] * 2
+    assert run_tasks(measure, TASKS[:2], path) == 2
+    assert run_tasks(measure, TASKS[:2], path) == 0
+    assert all("value" in record["result"] for record in read_records(path))
+
+
+def test_a_result_may_bring_its_own_time():
+    record = perform(lambda settings, seed: {"value": 1, "seconds": 7.5}, TASKS[0])
+    assert record["seconds"] == 7.5
+    assert record["result"] == {"value": 1}
+
+
+def test_what_is_forgotten_is_run_again(tmp_path):
+    path = tmp_path / "tiny.jsonl"
+    run_tasks(measure, TASKS, path)
+    forget(path, TASKS[:2])
+    assert [record_key(record) for record in read_records(path)] == [t.key for t in TASKS[2:]]
+    assert run_tasks(measure, TASKS, path) == 2
+    forget(tmp_path / "none.jsonl", TASKS)
+    assert not (tmp_path / "none.jsonl").exists()
+
+
 def test_numbers_that_json_lacks_are_refused(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         append_record(tmp_path / "tiny.jsonl", {"value": float("nan")})
@@ -128,7 +162,7 @@ def test_what_was_finished_before_an_error_is_kept(tmp_path):
 TINY = """
 import os, sys, time
 from pathlib import Path
-from sobolev.experiments import Task, run_tasks
+from reproduction.engine import Task, run_tasks
 import numpy as np
 
 TASKS = [Task("tiny", {"k": k}, seed) for seed in range(6) for k in (1, 2)]
@@ -152,8 +186,8 @@ def start(tmp_path):
     """Start the tiny experiment in two processes, with BLAS threads that must be held back."""
     (tmp_path / "tiny.py").write_text(TINY)
     variables = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
-    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    variables |= {"PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "2"}
+    paths = [str(tmp_path), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    variables |= {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "2"}
 
     def call(name, sleep=0.0):
         arguments = [sys.executable, "tiny.py", tmp_path / f"{name}.jsonl"]

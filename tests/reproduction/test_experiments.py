@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
+from reproduction import PAPER, load_study, methods
+from reproduction.paper import hiv, hiv_page, liang, plx4720, simulations, sinexp
 from sobolev import ConvexSIC
-from sobolev.experiments import EXPERIMENTS, _hiv_page, hiv, liang, load_experiment, plx4720, sinexp
-from sobolev.experiments import _simulations as simulations
 
 TINY = {"n": 60, "features": 12, "top": 6, "shortlist": 8}
 with_data = pytest.mark.skipif(
@@ -18,9 +18,9 @@ with_data = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", PAPER)
 def test_plans(name):
-    experiment = load_experiment(name)
+    experiment = load_study(name)
     full, quick = experiment.tasks(False), experiment.tasks(True)
     assert name == experiment.NAME
     for tasks in (full, quick):
@@ -42,8 +42,8 @@ def test_plans_are_those_of_the_paper():
     assert set(hiv.PUBLISHED) < drugs
     assert len(hiv.PUBLISHED) == 15
     # The totals of the published columns, as they are quoted elsewhere.
-    assert _hiv_page.published_total(0) == (196, 83)
-    assert _hiv_page.published_total(1) == (182, 63)
+    assert hiv_page.published_total(0) == (196, 83)
+    assert hiv_page.published_total(1) == (182, 63)
 
 
 WITHOUT_SPLIT = (simulations.FORWARD, simulations.ORACLE)
@@ -58,14 +58,17 @@ def test_sinexp_methods(method, monkeypatch):
         monkeypatch.setitem(estimator.PAPER, "max_iter", 50)
     settings = TINY | {"method": method}
     result = sinexp.measure(settings, 0)
+    own = result.pop("own", {})
     kinds = {"hrt"} if method in WITHOUT_SPLIT else {"top", "hrt"}
     kinds |= {"witness"} if method == simulations.PAPER else set()
     assert set(result) == kinds
-    for rates in result.values():
+    tested = ("risk",) if method == simulations.FORWARD else simulations.STATISTICS.get(method, ())
+    assert set(own) == set(tested)
+    for rates in (*result.values(), *own.values()):
         assert 0 <= rates["tpr"] <= 1
         assert 0 <= rates["fdp"] <= 1
     if method in ("ConvexSIC", "NeuralSIC"):
-        assert method == "NeuralSIC" or sinexp.measure(settings, 0) == result
+        assert method == "NeuralSIC" or sinexp.measure(settings, 0) == result | {"own": own}
         assert result["top"]["tpr"] == pytest.approx(1 - result["top"]["fdp"], abs=2e-4)
 
 
@@ -95,24 +98,24 @@ def test_liang_takes_the_critic_of_its_settings(monkeypatch):
         asked.append(critic)
         return original("elastic net", seed)
 
-    original = simulations.make_model
-    monkeypatch.setattr(simulations, "make_model", make_model)
+    original = methods.make_model
+    monkeypatch.setattr(methods, "make_model", make_model)
     settings = TINY | {"features": 50, "method": "NeuralSIC", "critic": "big"}
-    assert set(liang.measure(settings, 0)) == {"top", "hrt"}
+    assert set(liang.measure(settings, 0)) == {"top", "hrt", "own"}
     assert asked == ["big"]
 
 
 def test_models_have_the_settings_of_the_paper():
     pytest.importorskip("torch")
-    boosted = simulations.make_model("Boosted SIC", 3)
+    boosted = methods.make_model("Boosted SIC", 3)
     assert boosted.batch_size == [10, 30, 50]
     assert boosted.aggregate == "geometric"
     assert boosted.random_state == 3
-    assert simulations.make_model(simulations.PAPER, 0, "big").critic == "big"
-    assert simulations.make_model(simulations.PAPER, 0).preset == "paper"
-    assert simulations.make_model("NeuralSIC", 0).preset is None
+    assert methods.make_model(simulations.PAPER, 0, "big").critic == "big"
+    assert methods.make_model(simulations.PAPER, 0).preset == "paper"
+    assert methods.make_model("NeuralSIC", 0).preset is None
     with pytest.raises(ValueError, match="magic"):
-        simulations.make_model("magic", 0)
+        methods.make_model("magic", 0)
 
 
 def test_halves_are_those_of_the_benchmark_of_the_test():

@@ -5,46 +5,47 @@ import json
 import numpy as np
 import pytest
 
+from reproduction.benchmarks import growth, selection
+from reproduction.benchmarks import growth_report as report
+from reproduction.child import in_child
+from reproduction.engine import read_records, run_tasks
+
 
 @pytest.fixture
-def without_peers(load, monkeypatch):
+def without_peers(monkeypatch):
     """The methods, of which the peers' packages are not installed."""
-    selection = load("selection")
     methods = [
         m if m.package == "sobolev" else type(m)(m.name, m.select, f"no_{m.package}")
         for m in selection.METHODS
     ]
     monkeypatch.setattr(selection, "METHODS", methods)
-    return selection
+    return methods
 
 
-def test_selection_names_the_peers_that_are_missing(without_peers, load, tmp_path):
-    argv = ["--quick", "--output", str(tmp_path)]
-    without_peers.main(argv)
-    path = tmp_path / "results" / "selection.jsonl"
-    first = load("_common").read_records(path)
-    figures = [r for r in first if "reason" not in r]
+def test_selection_names_the_peers_that_are_missing(without_peers, run, results, tmp_path):
+    first = run("selection", "--quick")
+    figures = [r for r in first if "missing" not in r]
     assert [r["method"] for r in figures] == [
         "HRTSelector",
         "KnockoffSelector",
         "KnockoffSelector, lasso",
     ]
-    assert len(first) == len(without_peers.METHODS)
-    text = (tmp_path / "RESULTS.md").read_text()
+    assert len(first) == len(without_peers)
+    text = results()
     assert "not installed (`pip install no_hidimstat`)" in text
     assert text.count("| knockpy, ") == 3
 
     # What has figures is kept; what failed is tried again.
-    without_peers.main(argv)
-    again = load("_common").read_records(path)
-    assert again[: len(first)] == first
-    assert all("reason" in r for r in again[len(first) :])
-    assert len(again) == 2 * len(first) - 3
+    path = tmp_path / "data" / "selection.jsonl"
+    lines = path.read_text().splitlines()
+    run("selection", "--quick")
+    again = path.read_text().splitlines()
+    assert again[: len(lines)] == lines
+    assert all("missing" in json.loads(line)["result"] for line in again[len(lines) :])
+    assert len(again) == 2 * len(lines) - 3
 
 
-def test_a_peer_that_fails_is_a_row(load, monkeypatch, tmp_path):
-    selection = load("selection")
-
+def test_a_peer_that_fails_is_a_row(run, results, monkeypatch):
     def broken(X, y, seed, fdr):
         if seed == 1:
             raise RuntimeError("a matrix\nis singular")
@@ -56,29 +57,26 @@ def test_a_peer_that_fails_is_a_row(load, monkeypatch, tmp_path):
     made = [selection.Method(selection.REFERENCE, steady)]
     made.append(selection.Method("peer", broken, "numpy", 3))
     monkeypatch.setattr(selection, "METHODS", made)
-    selection.main(["--quick", "--seeds", "3", "--output", str(tmp_path)])
-    (line,) = [
-        t for t in (tmp_path / "RESULTS.md").read_text().splitlines() if t.startswith("| peer |")
-    ]
+    run("selection", "--quick", "--repetitions", "3")
+    (line,) = [t for t in results().splitlines() if t.startswith("| peer |")]
     assert "failed on 1: RuntimeError: a matrix is singular" in line
     assert line.split("|")[5].strip() == "2"
 
 
-def test_ours_may_not_fail(load):
-    selection = load("selection")
-
+def test_ours_may_not_fail(monkeypatch):
     def broken(X, y, seed, fdr):
         raise RuntimeError("ours")
 
+    monkeypatch.setattr(selection, "METHODS", [selection.Method("us", broken)])
     with pytest.raises(RuntimeError, match="ours"):
-        selection.measure(selection.QUICK_DESIGNS[0], selection.Method("us", broken), 0)
+        selection.measure({"design": selection.QUICK_DESIGNS[0].name, "method": "us"}, 0)
 
 
-def _records(selection, rates):
+def _records(rates):
     """Twenty data sets of the quick design: (tpr, fdp, seconds) of each method."""
-    name, version = selection.QUICK_DESIGNS[0].name, selection.__version__
+    name = selection.QUICK_DESIGNS[0].name
     return [
-        {"design": name, "method": method, "version": version, "seed": seed, "fdp": fdp}
+        {"design": name, "method": method, "seed": seed, "fdp": fdp}
         | {"tpr": tpr + 0.02 * (seed % 2), "seconds": seconds * (1 + seed % 2)}
         for method, (tpr, fdp, seconds) in rates.items()
         for seed in range(20)
@@ -94,63 +92,61 @@ def _records(selection, rates):
         ({"hidimstat d0CRT": (0.5, 0.0, 1.0)}, "a tie"),
     ],
 )
-def test_the_verdict_is_that_of_the_figures(load, rates, said):
-    selection = load("selection")
+def test_the_verdict_is_that_of_the_figures(rates, said):
     design = selection.QUICK_DESIGNS[0]
-    records = _records(selection, {"HRTSelector": (0.5, 0.05, 2.0)} | rates)
+    records = _records({"HRTSelector": (0.5, 0.05, 2.0)} | rates)
     if said == "a tie":  # a spread between data sets hides the difference
         for r in records:
             r["tpr"] += 0.3 * (r["seed"] % 3 - 1) * (r["method"] != "HRTSelector")
     found = selection.cells(records, design)
     assert said in selection.verdict(found)
-    line = next(r for r in selection.rows(found) if r[0] == "hidimstat d0CRT")
+    line = next(r for r in selection.lines(found) if r[0] == "hidimstat d0CRT")
     assert line[6] == "0.5 (0.5 to 0.5)"
     assert line[3] == ("**fails**" if "Beyond" in said else "holds")
 
 
-def test_growth_measures_resumes_and_draws(load, tmp_path):
-    growth, common = load("growth"), load("_common")
-    growth.main(["--quick", "--output", str(tmp_path)])
-    path = tmp_path / "results" / "growth.jsonl"
-    records = common.read_records(path)
+def test_growth_measures_resumes_and_draws(run, results, tmp_path):
+    records = run("growth", "--quick")
     assert [r["size"] for r in records] == [s for c in growth.QUICK_CURVES for s in c.sizes]
     assert all(r["seconds"] > 0 and r["bytes"] > 0 and r["rounds"] == 1 for r in records)
-    growth.main(["--quick", "--output", str(tmp_path)])
-    assert common.read_records(path) == records
+    assert run("growth", "--quick") == records
     assert (tmp_path / "growth.png").stat().st_size > 10_000
-    assert (
-        "| in d | landmark, n = 100, m = 100, one round |" in (tmp_path / "RESULTS.md").read_text()
-    )
+    assert "| in d | landmark, n = 100, m = 100, one round |" in results()
+    assert "](growth.png)" in results()
 
 
-def test_a_fit_that_fails_is_named_and_larger_ones_are_left_out(load, monkeypatch, tmp_path):
-    growth, report = load("growth"), load("_growth_report")
+def test_a_fit_that_fails_is_named_and_larger_ones_are_left_out(monkeypatch, tmp_path):
     curve = growth.Curve("n", "fourier", (10, 20, 40), goal="linear")
     asked = []
 
-    def in_child(task):
+    def in_child(function, task):
         asked.append(task.get("n"))
         if task.get("n") == 20:
-            return {"reason": "not within 150 s of CPU"}
+            return {"error": "not within 150 s of CPU"}
         return {"seconds": 1.0, "peak": 5 * 10**6, "data": 80, "rounds": 1, "iterations": 2}
 
+    monkeypatch.setattr(growth, "CURVES", (curve,))
+    monkeypatch.setattr(growth, "_given_up", {})
     monkeypatch.setattr(growth, "in_child", in_child)
     monkeypatch.setattr(growth, "base_memory", lambda: 10**6)
-    growth.measure(curve, tmp_path / "growth.jsonl", fresh=False)
+    run_tasks(growth.measure, growth.tasks(False), tmp_path / "growth.jsonl")
     assert asked == [10, 20]
-    records = load("_common").read_records(tmp_path / "growth.jsonl")
+    records = [r["settings"] | r["result"] for r in read_records(tmp_path / "growth.jsonl")]
     assert records[0]["bytes"] == 4 * 10**6
-    assert [r.get("reason") for r in records[1:]] == ["not within 150 s of CPU"] * 2
+    assert [r.get("error") for r in records[1:]] == ["not within 150 s of CPU"] * 2
     assert "not within 150 s" in report.table([curve], records)
 
 
+def test_a_child_says_why_it_failed():
+    assert "KeyError" in in_child(growth.fit, {"n": 10})["error"]
+
+
 @pytest.mark.parametrize(("power", "said"), [(0.9, "holds"), (1.3, "fails")])
-def test_slopes_are_those_of_the_upper_half(load, power, said):
-    growth, report = load("growth"), load("_growth_report")
+def test_slopes_are_those_of_the_upper_half(power, said):
     curve = growth.Curve("d", "landmark", growth.doubled(100, 8), n=500, m=None, goal="linear")
     noise = np.random.default_rng(0).normal(0, 0.01, 8)
     records = [
-        {"version": growth.__version__, "curve": curve.name, "size": size, "rounds": 1, "data": 1}
+        {"curve": curve.name, "size": size, "rounds": 1, "data": 1}
         # Fixed costs hide the growth of the lower half.
         | {"seconds": (size**power if size > 1000 else 500.0) * np.exp(e), "iterations": 3}
         | {"bytes": 1e6 * size * np.exp(e)}
@@ -169,13 +165,9 @@ def test_slopes_are_those_of_the_upper_half(load, power, said):
     json.dumps(line)
 
 
-def test_a_wide_error_leaves_the_verdict_open(load):
-    verdict = load("_growth_report").verdict
+def test_a_wide_error_leaves_the_verdict_open():
+    verdict = report.verdict
     assert verdict("linear", 1.5, 0.3) == "open"
     assert verdict("linear", 1.04, 0.001) == "holds"
     assert verdict("linear", 1.2, 0.05) == "**fails**"
     assert verdict("", 3.0, 0.01) == "–"
-
-
-def test_both_are_run_by_make_bench(load):
-    assert {"selection", "growth"} <= set(load("run").SCRIPTS)

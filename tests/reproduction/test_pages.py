@@ -5,19 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from reproduction import load_study, pages
+from reproduction.engine import append_record, latest
+from reproduction.paper import hiv, hiv_page, plx4720, plx4720_page, rates, simulations, sinexp
 from sobolev import __version__
-from sobolev._files import append_record
-from sobolev.experiments import (
-    _hiv_page,
-    _plx4720_page,
-    hiv,
-    load_experiment,
-    pages,
-    plx4720,
-    sinexp,
-)
-from sobolev.experiments import _rates as rates
-from sobolev.experiments import _simulations as simulations
 
 
 def made_up(task, rng):
@@ -55,7 +46,7 @@ def record(task, result, **changes):
 
 def fill(folder, name, *, quick=False, repetitions=2, **changes):
     rng = np.random.default_rng(0)
-    for task in load_experiment(name).tasks(quick, repetitions):
+    for task in load_study(name).tasks(quick, repetitions):
         append_record(pages.records_file(folder, name), record(task, made_up(task, rng), **changes))
 
 
@@ -78,7 +69,7 @@ def test_every_page(tmp_path, name, quick):
     assert pictures
     for picture in pictures:
         assert (tmp_path / picture).stat().st_size > 1000
-    assert f"$ sobolev reproduce {name} " in text
+    assert f"$ python -m reproduction {name} " in text
     assert ("--quick" in text) == (quick and name in ("liang",))
     assert "```{note}" in text
     assert "nan" not in text
@@ -90,7 +81,8 @@ def test_every_page(tmp_path, name, quick):
 
 def test_no_records_no_page(tmp_path):
     assert pages.write_page(tmp_path, "sinexp") is None
-    assert pages.write_pages(tmp_path) == []
+    assert pages.write("sinexp", tmp_path) is None
+    assert pages.write("hrt", tmp_path) is None
     assert not list(tmp_path.iterdir())
 
 
@@ -98,7 +90,7 @@ def test_a_full_run_has_no_note(tmp_path):
     fill(tmp_path, "hiv", repetitions=None)
     text = pages.write_page(tmp_path, "hiv")
     assert "{note}" not in text
-    assert "$ sobolev reproduce hiv\n" in text
+    assert "$ python -m reproduction hiv\n" in text
 
 
 def test_notes_say_how_much_is_there(tmp_path, no_figures):
@@ -117,7 +109,7 @@ def test_notes_say_how_much_is_there(tmp_path, no_figures):
 def test_versions_are_not_mixed(tmp_path, no_figures):
     fill(tmp_path, "sinexp", repetitions=3, version="0.0.1")
     fill(tmp_path, "sinexp", repetitions=1)
-    records = pages.latest(pages.read_records(pages.records_file(tmp_path, "sinexp")))
+    records = latest(pages.read_records(pages.records_file(tmp_path, "sinexp")))
     assert len(records) == 27
     assert "0.0.1" not in pages.write_page(tmp_path, "sinexp")
 
@@ -131,7 +123,7 @@ def test_the_order_of_records_does_not_matter(tmp_path, no_figures):
     written = [pages.write_page(tmp_path / name, "sinexp") for name in "ab"]
     assert written[0] == written[1]
     records = pages.read_records(other)
-    assert pages.latest(records) == pages.latest(records[::-1])
+    assert latest(records) == latest(records[::-1])
 
 
 def sinexp_records(method, n, tprs, fdps, seconds=2.0):
@@ -194,17 +186,17 @@ def test_hiv_totals_need_all_drugs_of_a_seed():
         [r["result"]["hrt"] for r in records if r["seed"] == 1 and "hrt" in r["result"]
          and r["settings"]["drug"] != "TDF"], axis=0
     )  # fmt: skip
-    totals = _hiv_page.totals(records, "hrt")
+    totals = hiv_page.totals(records, "hrt")
     assert totals.shape == (2, 2)
     np.testing.assert_array_equal(totals[1], expected)
-    assert _hiv_page.totals(records[:-10], "hrt").shape == (1, 2)  # two drugs are missing
+    assert hiv_page.totals(records[:-10], "hrt").shape == (1, 2)  # two drugs are missing
 
 
 @pytest.mark.parametrize(("ours", "word"), [((300, 10), "reached"), ((150, 10), "not reached")])
 def test_hiv_goal(ours, word):
     each = [ours[0] // 15, ours[1] // 15]
     records = [record(task, {"ebh0": each}) for task in hiv.tasks(False, 1)]
-    assert f"is {word}." in _hiv_page.reading(records)
+    assert f"is {word}." in hiv_page.reading(records)
     found, beside, goal = hiv.summary(records)
     assert found.startswith(f"{ours[0]:.1f} / {each[1] * 15:.1f} true")
     assert beside == "published SIC 182 / 63, GLM 196 / 83"
@@ -223,12 +215,12 @@ def test_hiv_judges_the_test_where_the_truth_is_known(false, words):
         for seed, count in enumerate(false)
     }
     records = [record(t, by_seed[t.seed]) for t in tasks if t.settings["drug"] == "LPV"]
-    assert words in _hiv_page.reading(records)
-    assert ("HRT (0.767)" in _hiv_page.simulated_excesses(records)) == (words == "too large")
-    fdp, power = _hiv_page.simulated_rates(records, "hrt")
+    assert words in hiv_page.reading(records)
+    assert ("HRT (0.767)" in hiv_page.simulated_excesses(records)) == (words == "too large")
+    fdp, power = hiv_page.simulated_rates(records, "hrt")
     np.testing.assert_allclose(fdp, np.array(false) / 10)
     np.testing.assert_allclose(power, (10 - np.array(false)) / 20)
-    assert not _hiv_page.totals(records, "hrt").size
+    assert not hiv_page.totals(records, "hrt").size
 
 
 def plx4720_records(errors):
@@ -264,31 +256,31 @@ def test_plx4720_goal_needs_both_regressors(forest, verdict):
             "NeuralSIC": ([0.6] * 3, [0.4] * 3),
         }
     )
-    assert f"with both regressors, is {verdict};" in _plx4720_page.reading(records)
+    assert f"with both regressors, is {verdict};" in plx4720_page.reading(records)
     found, _, goal = plx4720.summary(records)
     assert "ConvexSIC -0.100 ± 0.000 (network) and " in found
     assert goal == f"negative with both: {verdict}"
-    assert "| ConvexSIC | -0.100 ± 0.000 | " in _plx4720_page.gap_table(records)
+    assert "| ConvexSIC | -0.100 ± 0.000 | " in plx4720_page.gap_table(records)
 
 
 def test_plx4720_tells_splits_of_the_choice_from_others(monkeypatch):
-    monkeypatch.setattr(_plx4720_page, "STIFF_SEEN", range(1))
+    monkeypatch.setattr(plx4720_page, "STIFF_SEEN", range(1))
     records = plx4720_records(
         {"elastic net": ([0.5] * 3, [0.5] * 3), plx4720.STIFF: ([0.1, 0.6, 0.8], [0.4] * 3)}
     )
-    assert f"| {plx4720.STIFF} | +0.000 ± " in _plx4720_page.gap_table(records)
+    assert f"| {plx4720.STIFF} | +0.000 ± " in plx4720_page.gap_table(records)
     better = plx4720_records(
         {"elastic net": ([0.5] * 3, [0.5] * 3), plx4720.STIFF: ([0.4] * 3, [0.4] * 3)}
     )
-    assert _plx4720_page.verdict(better).endswith("stiff (chosen on some of the splits)")
-    said = _plx4720_page.choice(records)
+    assert plx4720_page.verdict(better).endswith("stiff (chosen on some of the splits)")
+    said = plx4720_page.choice(records)
     assert "`ConvexSIC(lam=0.1, tau=1)`" in said
     assert "without the first 1 the differences are +0.200 ± 0.100 (network) and -0.100" in said
-    assert "differences" not in _plx4720_page.choice(records[:1])
+    assert "differences" not in plx4720_page.choice(records[:1])
 
 
 @pytest.mark.parametrize(("forest", "better"), [(0.4, True), (0.5, False)])
 def test_plx4720_says_if_correlation_is_better(forest, better):
     errors = {"elastic net": ([0.5] * 3, [0.5] * 3), "correlation": ([0.4] * 3, [forest] * 3)}
-    said = _plx4720_page.reading(plx4720_records(errors))
+    said = plx4720_page.reading(plx4720_records(errors))
     assert ("largest correlation predict better" in said) == better

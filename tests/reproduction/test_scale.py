@@ -2,27 +2,29 @@
 
 import pytest
 
+from reproduction.benchmarks import scale
+
 pytest.importorskip("pyarrow", reason="the benchmark writes Parquet")
 
 
-def test_a_small_table(load, monkeypatch, tmp_path):
-    scale, common = load("scale"), load("_common")
+def test_a_small_table(run, results, monkeypatch, tmp_path):
     monkeypatch.setattr(scale, "SETTINGS", {"one round": scale.SETTINGS["one round"]})
-    in_child = scale.in_child
+    monkeypatch.setattr(scale, "QUICK_ROWS", 6000)
+    apart = scale.apart
 
-    def mostly_here(task, folder, settings=""):
-        """Only the fit in a process of its own: starting one takes longer than the task."""
-        if task == "fit":
-            return in_child(task, folder, settings)
-        return scale.TASKS[task](folder, settings) | {"seconds": 1.0, "cpu_seconds": 1.0}
+    def mostly_here(step, folder, settings=""):
+        """Only the fit in a process of its own: starting one takes longer than the step."""
+        if step == "fit":
+            return apart(step, folder, settings)
+        return scale.STEPS[step](folder, settings) | {"seconds": 1.0, "cpu_seconds": 1.0}
 
-    monkeypatch.setattr(scale, "in_child", mostly_here)
+    monkeypatch.setattr(scale, "apart", mostly_here)
     table = tmp_path / "table"
     table.mkdir()
-    argv = ["--quick", "--rows", "6000", "--folder", str(table), "--output", str(tmp_path)]
-    scale.main(argv)
-    (record,) = common.read_records(tmp_path / "results" / "scale.jsonl")
-    assert record["fit"]["passes"] == 2
-    assert 0.05 < record["fit"]["peak_gb"] < scale.LIMIT_GB
-    assert "6,000 × 50" in (tmp_path / "RESULTS.md").read_text()
+    monkeypatch.setattr(scale.tempfile, "tempdir", str(table))
+    (record,) = run("scale", "--quick")
+    fitted = record["fits"]["one round"]
+    assert fitted["passes"] == 2
+    assert 0.05 < fitted["peak_gb"] < scale.LIMIT_GB
+    assert "6,000 × 50" in results()
     assert not list(table.iterdir())  # cleaned up
