@@ -94,9 +94,9 @@ QUICK_CURVES = (
 )
 
 
-def draw(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+def draw(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Five columns matter, two of them only together."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     signal = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 / 2 + X[:, 2] * X[:, 3] + X[:, 4] / 2
     return X, signal + rng.standard_normal(n)

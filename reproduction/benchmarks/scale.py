@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from reproduction import methods
+from reproduction.benchmarks.growth import draw
 from reproduction.child import in_child, limit
 from reproduction.engine import Record, Settings, Task
 from reproduction.markdown import markdown_table
@@ -36,20 +37,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 STREAM: dict[str, dict[str, Any]] = {"lam chosen, rounds on a sample": {"round_rows": 20_000}}
 
 
-def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Five of fifty columns matter, two of them only together."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, D))
-    signal = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 / 2 + X[:, 2] * X[:, 3] + X[:, 4] / 2
-    return X, signal + rng.standard_normal(n)
-
-
 def write_table(folder: Path, n: int) -> int:
     """Files of up to a million rows, as pandas writes them; returns their size."""
     import pandas as pd
 
     for number, start in enumerate(range(0, n, FILE_ROWS)):
-        X, y = draw(min(FILE_ROWS, n - start), number)
+        X, y = draw(min(FILE_ROWS, n - start), D, number)
         frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(D)]).assign(y=y)
         frame.to_parquet(folder / f"part-{number:04d}.parquet", index=False)
     return sum(file.stat().st_size for file in folder.iterdir())
