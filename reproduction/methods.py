@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 N_TREES = 100
 FORWARD, PAPER = "ConvexSIC, forward", "NeuralSIC, paper"
 # The methods that the paper's simulations compare.
@@ -120,3 +122,10 @@ def make_model(method: str, seed: int, critic: str | None = None) -> Any:
     elif method != "NeuralSIC":
         raise ValueError(f"method={method!r} is unknown; use one of {', '.join(METHODS)}.")
     return neural_sic(random_state=seed, **options)
+
+
+def importances(model: Any) -> np.ndarray:
+    """What a fitted model ranks columns by: its importances, or the sizes of its coefficients."""
+    if hasattr(model, "feature_importances_"):
+        return model.feature_importances_
+    return np.abs(model[-1].coef_)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.stats import binom
 
+from reproduction.benchmarks.selection_peers import global_seed
 from reproduction.engine import Record, Settings, Task
 from reproduction.markdown import markdown_table
 from sobolev import sic_test
@@ -33,12 +34,8 @@ def hyppo_simulation(name: str, noise: bool, seed: int) -> Data:
 
     function = SIMULATIONS[name]
     options = {"noise": noise} if "noise" in inspect.signature(function).parameters else {}
-    state = np.random.get_state()  # noqa: NPY002
-    try:
-        np.random.seed(1000 * seed + 17)  # noqa: NPY002
+    with global_seed(1000 * seed + 17):
         x, y = function(N_ROWS, N_FEATURES, **options)
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
     return np.asarray(x, float), np.asarray(y, float)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -155,14 +154,7 @@ def rank(settings: Settings, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[n
         model = methods.make_model(method, seed)
     model.fit(X, y)
     lam, rounds = getattr(model, "lam_", None), getattr(model, "n_rounds_", None)
-    return importances(model), {"lam": lam, "rounds": rounds}
-
-
-def importances(model: Any) -> np.ndarray:
-    """What a model ranks columns by."""
-    if hasattr(model, "feature_importances_"):
-        return model.feature_importances_
-    return np.abs(model[-1].coef_)
+    return methods.importances(model), {"lam": lam, "rounds": rounds}
 
 
 def quality(data: DataSet, scores: np.ndarray, support: np.ndarray) -> dict[str, float]:

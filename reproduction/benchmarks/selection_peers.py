@@ -55,7 +55,7 @@ def quietly() -> Iterator[None]:
 
 @contextmanager
 def global_seed(seed: int) -> Iterator[None]:
-    """Seed numpy's global generator, which knockpy draws from, and put it back."""
+    """Seed numpy's global generator, which some peers draw from, and put it back."""
     state = np.random.get_state()  # noqa: NPY002
     np.random.seed(seed)  # noqa: NPY002
     try:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from reproduction import methods
 from reproduction.engine import Record, Settings, Task
-from reproduction.methods import convex_sic, make_model, plain_network
 
 NAME, TITLE = "plx4720", "PLX4720: drug response"
 REPETITIONS, QUICK_REPETITIONS = 100, 2
@@ -89,8 +89,6 @@ def screened(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def ranking(method: str, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The screened columns, most important first, and their importances."""
-    from sobolev.inference.trial import feature_importances
-
     kept = screened(X, y)
     if method == ALL:
         return kept, np.full(kept.size, np.nan)
@@ -98,8 +96,8 @@ def ranking(method: str, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.nd
         importances = correlations(X[:, kept], y)
     else:
         stiff = {"random_state": seed, **STIFF_SETTINGS}
-        model = convex_sic(**stiff) if method == STIFF else make_model(method, seed)
-        importances = feature_importances(model.fit(X[:, kept], y))
+        model = methods.convex_sic(**stiff) if method == STIFF else methods.make_model(method, seed)
+        importances = methods.importances(model.fit(X[:, kept], y))
     order = np.argsort(-importances, kind="stable")
     return kept[order], importances[order]
 
@@ -185,7 +183,7 @@ def held_out_errors(
     from sklearn.ensemble import RandomForestRegressor
 
     models = {
-        "network": plain_network(seed),
+        "network": methods.plain_network(seed),
         "forest": RandomForestRegressor(random_state=seed, n_jobs=1),
     }
     errors = {}

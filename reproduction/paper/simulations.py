@@ -89,7 +89,6 @@ def measure(
         statistic to the test of as many columns as ``HRTSelector`` takes by itself.
     """
     from sobolev import HRTSelector
-    from sobolev.inference.trial import feature_importances
 
     X, y, true = data.data, data.target, data.support
     method = settings["method"]
@@ -104,16 +103,18 @@ def measure(
     train, test = halves(y.size, seed)
     model = methods.make_model(method, seed, settings.get("critic")).fit(X[train], y[train])
 
-    def tested(statistic: str, shortlist: int | None) -> Record:
-        selector = split_test(model, X, y, (train, test), statistic, shortlist)
-        return rates(selector.support_, true)
+    def tested(statistic: str, shortlist: int | None) -> Any:
+        return split_test(model, X, y, (train, test), statistic, shortlist)
 
-    result: Record = {"top": rates(largest(feature_importances(model), settings["top"]), true)}
-    result["hrt"] = tested("risk", settings["shortlist"])
+    own = {statistic: tested(statistic, None) for statistic in STATISTICS.get(method, ())}
+    same = "risk" in own and own["risk"].shortlist_.size == settings["shortlist"]
+    found = {"hrt": own["risk"] if same else tested("risk", settings["shortlist"])}
     if method == PAPER:
-        result["witness"] = tested("witness", settings["shortlist"])
-    if method in STATISTICS:
-        result["own"] = {name: tested(name, None) for name in STATISTICS[method]}
+        found["witness"] = tested("witness", settings["shortlist"])
+    result: Record = {"top": rates(largest(methods.importances(model), settings["top"]), true)}
+    result |= {name: rates(selector.support_, true) for name, selector in found.items()}
+    if own:
+        result["own"] = {name: rates(selector.support_, true) for name, selector in own.items()}
     return result
 
 
