@@ -31,7 +31,6 @@ _MODULES = (
     "convex",
     "criterion",
     "datasets",
-    "experiments",
     "inference",
     "knockoffs",
     "neural",

@@ -7,7 +7,6 @@ from scipy.stats import false_discovery_control
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LassoCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sobolev.neural.evaluation import MAX_REFERENCE
 
 from sobolev import ConvexSIC, NeuralSIC
 from sobolev.convex import FourierMap
@@ -18,6 +17,7 @@ from sobolev.inference import Forward, HRTSelector, MonteCarlo, Split, hrt_test
 from sobolev.inference.multiple_testing import null_share, qvalues
 from sobolev.inference.replacements import null_table
 from sobolev.neural import Optimizer, SmallCritic
+from sobolev.neural.evaluation import MAX_REFERENCE
 
 QUICK = {"optimizer": Optimizer(max_iter=40, rounds=1), "random_state": 0}
 CRITICS = [

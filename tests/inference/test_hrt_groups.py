@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import false_discovery_control, kstest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sobolev.neural.evaluation import MAX_REFERENCE
 
 from sobolev import ConvexSIC, NeuralSIC
 from sobolev.conditionals import JointConditional, MixedConditional
@@ -16,6 +15,7 @@ from sobolev.exceptions import ConditionalModelWarning
 from sobolev.inference import HRTSelector, hrt_test
 from sobolev.inference.replacements import joint_table
 from sobolev.neural import Optimizer
+from sobolev.neural.evaluation import MAX_REFERENCE
 
 QUICK = {"optimizer": Optimizer(max_iter=40, rounds=1), "random_state": 0}
 CRITICS = {
