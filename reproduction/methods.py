@@ -29,13 +29,23 @@ BOOSTED: dict[str, Any] = {"batch_size": [10, 30, 50], "aggregate": "geometric"}
 def convex_sic(**options: Any) -> Any:
     """ConvexSIC; options are ``n_components``, ``recursions``, ``precision`` and its own."""
     from sobolev import ConvexSIC
+    from sobolev.convex import Alternating, AutoMap, FourierMap, LandmarkMap
 
-    return ConvexSIC(**options)
+    maps = {"auto": AutoMap, "landmark": LandmarkMap, "fourier": FourierMap}
+    if "n_components" in options:
+        kind = maps[options.get("feature_map", "auto")]
+        options["feature_map"] = kind(options.pop("n_components"))
+    solver = {"rounds": options.pop("recursions", "auto")}
+    if "precision" in options:
+        solver["precision"] = options.pop("precision")
+    return ConvexSIC(solver=Alternating(**solver), **options)
 
 
 def fit_stream(model: Any, folder: str, target: str, **options: Any) -> Any:
     """Fit ConvexSIC to the files of a folder; options are ``round_rows``."""
-    return model.set_params(**options).fit(folder, target)
+    from sobolev import streaming
+
+    return streaming.fit_stream(model, folder, target, **options)
 
 
 def neural_sic(**options: Any) -> Any:
@@ -44,22 +54,33 @@ def neural_sic(**options: Any) -> Any:
     Further options are ``recursions``, ``max_iter``, ``eta_rule``, ``early_stopping``, ``critic``.
     """
     from sobolev import NeuralSIC
+    from sobolev.neural import Boosting, EarlyStopping, Optimizer
 
-    return NeuralSIC(**options)
+    paper = options.pop("preset", None) == "paper"
+    boosting = {n: options.pop(n) for n in ("n_members", "aggregate") if n in options}
+    own = {"critic", "lam", "rho", "measure", "target", "n_jobs", "random_state"}
+    training = {n: options.pop(n) for n in list(options) if n not in own}
+    if "recursions" in training:
+        training["rounds"] = training.pop("recursions")
+    if training.get("early_stopping"):
+        training["early_stopping"] = EarlyStopping()
+    options["optimizer"] = Optimizer.paper(**training) if paper else Optimizer(**training)
+    options["boosting"] = Boosting(**boosting)
+    return NeuralSIC.paper(**options) if paper else NeuralSIC(**options)
 
 
 def position_knockoffs(groups: list[list[int]] | None, estimator: Any, **options: Any) -> Any:
     """KnockoffSelector whose units are groups of columns."""
     from sobolev import KnockoffSelector
 
-    return KnockoffSelector(estimator, groups=groups, diagnose=False, **options)
+    return KnockoffSelector(estimator, feature_groups=groups, diagnose=False, **options)
 
 
 def position_tests(groups: list[list[int]], **options: Any) -> Any:
     """HRTSelector whose units are groups of columns of categories."""
     from sobolev import HRTSelector
 
-    return HRTSelector(conditional="categorical", groups=groups, diagnose=False, **options)
+    return HRTSelector(conditional="categorical", feature_groups=groups, diagnose=False, **options)
 
 
 def hiv_critic() -> Any:
@@ -69,14 +90,12 @@ def hiv_critic() -> Any:
 
 def plain_network(seed: int) -> Any:
     """The paper's regressor: three layers, dropout 0.3, no penalty, 1000 updates of Adam."""
-    from sobolev.neural import DenseNetwork, SobolevRegressor
+    from sobolev.neural import DenseNetwork, Optimizer, SobolevRegressor
 
     return SobolevRegressor(
         network=DenseNetwork(widths=(100, 100), dropout=0.3),
         lam=0.0,
-        recursions=1,
-        batch_size=16,
-        max_iter=1000,
+        optimizer=Optimizer(rounds=1, batch_size=16, max_iter=1000),
         random_state=seed,
     )
 

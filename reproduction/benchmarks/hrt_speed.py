@@ -13,19 +13,25 @@ from reproduction.timing import alternate
 from sobolev import ConvexSIC, HRTSelector, NeuralSIC
 from sobolev.conditionals import MixedConditional
 from sobolev.datasets import make_sinexp
-from sobolev.inference.tables import make_evaluator, null_table
+from sobolev.inference.replacements import null_table
 
 N_ROUNDS = 1000
 
 
 def plain_loop(
-    model: Any, conditional: Any, X: np.ndarray, y: np.ndarray, columns: Any, n_rounds: int
+    model: Any,
+    conditional: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    rows: np.ndarray,
+    columns: Any,
+    n_rounds: int,
 ) -> np.ndarray:
     """What the test is by its definition: draw the column, evaluate all rows, count."""
     pvalues = []
     observed = model.risk(X, y).mean()
     for j in columns:
-        drawn = conditional.sample(X, int(j), n_rounds, random_state=int(j))
+        drawn = conditional.sample(X, int(j), n_rounds, random_state=int(j), rows=rows)
         reached = 0
         for column in drawn.T:
             moved = X.copy()
@@ -36,11 +42,11 @@ def plain_loop(
 
 
 def tabulated(
-    model: Any, conditional: Any, X: np.ndarray, y: np.ndarray, columns: Any
+    model: Any, conditional: Any, X: np.ndarray, y: np.ndarray, rows: np.ndarray, columns: Any
 ) -> np.ndarray:
     """The same p-values from tables and the saddlepoint, as ``HRTSelector`` finds them."""
-    evaluator = make_evaluator(model, X, y, "risk")
-    grids = ((j, conditional.grid(X, int(j))) for j in columns)
+    evaluator = model.evaluator(X, y, "risk")
+    grids = ((j, conditional.distribution(X, int(j), rows)) for j in columns)
     return np.array([null_table(evaluator, j, X[:, j], *g).saddlepoint() for j, g in grids])
 
 
@@ -52,7 +58,7 @@ def tables(name: str, quick: bool) -> Record:
     model = estimator.fit(X[:n], y[:n])
     conditional = MixedConditional().fit(X)
     columns = np.argsort(-model.feature_importances_)[:n_columns]
-    holdout = (X[n:], y[n:])
+    holdout = (X[n:], y[n:], np.arange(n, 2 * n))
     ours, theirs = alternate(
         lambda: tabulated(model, conditional, *holdout, columns),
         lambda: plain_loop(model, conditional, *holdout, columns, timed),

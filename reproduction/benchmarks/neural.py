@@ -23,10 +23,10 @@ from reproduction.methods import BOOSTED
 from reproduction.timing import alternate
 from sobolev._sample import Sample
 from sobolev.datasets import make_sinexp
+from sobolev.neural import Optimizer
 from sobolev.neural.critics import resolve_critic
 from sobolev.neural.fitting import Design, Member, Recipe, fit_members
 from sobolev.neural.objectives import PairedSIC
-from sobolev.neural.training import Settings as Training
 
 NAME, NEEDS = "neural", ("ranking",)
 DEFAULT = "default"
@@ -154,7 +154,7 @@ def closed_form(speed: Speed, sample: Sample, n_updates: int) -> None:
     members = [
         Member(design, 100, 0.01, np.random.default_rng(i), rows) for i in range(speed.n_members)
     ]
-    recipe = Recipe(Training(lam=None), max_iter=n_updates, eta_of_state=True)
+    recipe = Recipe(Optimizer(max_iter=n_updates, rounds=1))
     fit_members(sample, members, recipe)
 
 
@@ -212,7 +212,7 @@ def wide(quick: bool) -> Record:
         "shape": list(X.shape),
         "parameters": parameters,
         "seconds": seconds,
-        "updates": sic._total_updates(),
+        "updates": sic.optimizer.total_updates,
         "plain_update": plain_seconds,
         "memory": plx4720.fit_memory(n_features, "NeuralSIC", parameters),
         "rank": plx4720.rank_of(sic, braf),

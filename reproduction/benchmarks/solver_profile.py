@@ -19,8 +19,9 @@ from reproduction.benchmarks.ranking_data import Drawn, liang, sinexp
 from reproduction.engine import Record, Settings, Task
 from reproduction.markdown import markdown_table
 from sobolev import ConvexSIC
-from sobolev.convex.fitting import bind, fit_critic, measure_forms, next_metric
+from sobolev.convex.fitting import fit_critic, next_metric
 from sobolev.convex.solvers import ETA_FLOOR, Penalties, Solution, alternating
+from sobolev.convex.training import prepare
 from sobolev.criterion import normalized_importances
 
 NAME = "solver_profile"
@@ -28,9 +29,9 @@ LAM, TOLERANCES, MEMORY, MOST = 0.03, (1e-3, 1e-6), 5, 3000
 # The functions that a fit spends its time in, by file and name.
 PARTS = {
     "penalty Σ w D": [("quadratics.py", "penalty")],
-    "linear block": [("quadratics.py", "eliminate")],
+    "linear block": [("quadratics.py", "shifted"), ("quadratics.py", "quadratic_inverse")],
     "squared gradients": [("quadratics.py", "squared_gradients")],
-    "kernel and forms": [("fitting.py", "bind"), ("fitting.py", "measure_forms")],
+    "kernel and forms": [("rows.py", "bind"), ("rows.py", "forms")],
 }
 
 
@@ -123,14 +124,13 @@ def anderson(forms: Any, penalties: Penalties, tol: float, most: int = MOST) -> 
 def iterations(X: np.ndarray, y: np.ndarray) -> Record:
     """Systems to each tolerance on the forms of the last round, cold, warm and accelerated."""
     model = ConvexSIC(lam=LAM, random_state=0)
-    sample, settings, _ = model._prepare(X, y, None)
+    sample, settings, _ = prepare(model, X, y, np.full(len(y), 1 / len(y)))
     fit = fit_critic(sample, settings, LAM)
     if fit.screening is not None:
         sample = sample.columns(fit.screening.columns)
-    bound = bind(sample, settings, next_metric(fit.solution, None))
-    forms = measure_forms(bound, sample, "product", 0)
-    penalties = Penalties(LAM, settings.rho, settings.tau, settings.epsilons[-1])
-    before = Penalties(10**0.5 * LAM, settings.rho, settings.tau, settings.epsilons[-1])
+    bound = sample.bind(settings.map, next_metric(fit.solution, settings), settings.seed)
+    forms = sample.forms(bound)
+    penalties, before = settings.penalties(LAM), settings.penalties(10**0.5 * LAM)
     sparser: Solution = alternating(forms, before, tol=TOLERANCES[0], max_iter=MOST)
     warm = 0.5 * sparser.eta + 0.5 / sparser.eta.size
     found: Record = {}
