@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sobolev.inference.tables import make_evaluator, null_table
+from sobolev.inference.replacements import null_table
 
 from sobolev import ConvexSIC
 from sobolev.conditionals import MixedConditional
@@ -20,7 +20,7 @@ def tables(source, n, statistic):
     X, y = data.data[:, :60], data.target
     model = ConvexSIC(lam=0.01).fit(X[:n], y[:n])
     conditional = MixedConditional().fit(X)
-    evaluator = make_evaluator(model, X[n:], y[n:], statistic)
+    evaluator = model.evaluator(X[n:], y[n:], statistic)
     order = np.argsort(-model.feature_importances_)
     for j in [*order[:6], *order[-4:]]:
         yield null_table(evaluator, int(j), X[n:, j], *conditional.grid(X[n:], int(j)))
