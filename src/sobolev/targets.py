@@ -19,6 +19,7 @@ import pandas as pd
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, clone
 
+from sobolev._parameters import check_option
 from sobolev._typing import AnyArray, Array
 from sobolev.exceptions import TargetError
 
@@ -179,15 +180,8 @@ class TargetEncoder(BaseEstimator):
 
     def check_parameters(self) -> None:
         """Refuse unknown settings."""
-        if self.target_type not in ("auto", "regression", "classification"):
-            raise ValueError(
-                f"target={self.target_type!r} is unknown; "
-                'use "auto", "regression" or "classification".'
-            )
-        if self.basis not in ("standard", "normal_scores", "polynomial"):
-            raise ValueError(
-                f'basis={self.basis!r} is unknown; use "standard", "normal_scores" or "polynomial".'
-            )
+        check_option("target", self.target_type, ("auto", "regression", "classification"))
+        check_option("basis", self.basis, ("standard", "normal_scores", "polynomial"))
         if self.basis == "polynomial" and self.degree not in range(1, 11):
             raise ValueError(f"degree={self.degree!r} must be an integer from 1 to 10.")
 

@@ -119,7 +119,7 @@ def reject_text_columns(X: Any) -> None:
 
 def not_numbers(columns: list[Any]) -> str:
     """The message for columns that are not numbers."""
-    shown = ", ".join(repr(name) for name in columns[:5]) + (" …" if len(columns) > 5 else "")
+    shown = list_some([repr(name) for name in columns])
     return (
         f"X has columns that are not numbers: {shown}. Encode them (for example with "
         "pandas.get_dummies, one group of columns for each variable) or drop them."

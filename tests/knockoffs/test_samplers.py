@@ -17,7 +17,7 @@ from sobolev.knockoffs import (
     GaussianKnockoffs,
     LowRankKnockoffs,
     kkt_residual,
-    s_equi,
+    solve_s,
 )
 from sobolev.knockoffs._latent import (
     Margin,
@@ -183,7 +183,7 @@ def test_fixed_x_needs_rows():
 def test_fixed_x_with_collinear_columns():
     X = normal(covariance(), 40)
     X[:, 6] = X[:, 0] - 2 * X[:, 1]
-    with pytest.warns(DataWarning, match=r"3 columns are collinear \(0, 1, 6\)"):
+    with pytest.warns(DataWarning, match=r"3 columns are collinear \('x0', 'x1', 'x6'\)"):
         sampler = FixedXKnockoffs().fit(X)
     K = sampler.sample(0)
     np.testing.assert_array_equal(K[:, [0, 1, 6]], X[:, [0, 1, 6]])
@@ -239,7 +239,7 @@ def test_low_rank_s_is_that_of_the_dense_problem(method):
 
 def test_low_rank_equi_is_the_dense_one_below_the_unique_variances():
     sampler = LowRankKnockoffs(method="equi").fit(factor_table(400)[0])
-    dense = np.minimum(s_equi(sampler.covariance_), 2 * sampler.unique_variances_)
+    dense = np.minimum(solve_s(sampler.covariance_, "equi"), 2 * sampler.unique_variances_)
     np.testing.assert_allclose(sampler.s_, dense, rtol=2e-3)  # it keeps a margin of 1e-3
 
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sobolev._random import RandomState, check_generator
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.base import Conditional, OwnConditional, fold_numbers
+from sobolev.conditionals.base import Conditional, OwnConditional, draw_nodes, fold_numbers
 from sobolev.conditionals.mixed import MAX_CATEGORIES
 
 # For column j: rows, with the nodes and weights of their distributions.
@@ -56,7 +56,7 @@ class Seen:
                 pit[rows, i], at_atom[rows] = transform(
                     nodes, weights, x[rows], level[0, rows], slack[rows]
                 )
-                drawn[rows, i] = draw(nodes, weights, level[1, rows])
+                drawn[rows, i] = draw_nodes(nodes, weights, level[1, rows][:, None])[:, 0]
                 means[rows, i], widths[rows, i] = moments(nodes, weights)
             off_values[i] = at_atom.mean() < 0.5 and np.unique(x).size <= MAX_CATEGORIES
         return cls(columns, pit, drawn, means, widths, off_values)
@@ -237,12 +237,6 @@ class Others:
         rms = np.sqrt(np.sum(standard**2, axis=0) / count)
         pvalue = np.minimum(2 * norm.sf(largest) * count, 1.0)
         return np.take_along_axis(gap, worst, axis=0)[0], largest, rms, pvalue
-
-
-def draw(nodes: Array, weights: Array, level: Array) -> Array:
-    """The node of each distribution at a level in (0, 1)."""
-    position = np.sum(np.cumsum(weights, axis=1) <= level[:, None], axis=1)
-    return _take(nodes, np.minimum(position, nodes.shape[1] - 1))
 
 
 def moments(nodes: Array, weights: Array) -> tuple[Array, Array]:

@@ -95,11 +95,7 @@ class Conditional(BaseEstimator):
         array of shape (n_rows, n)
         """
         nodes, weights = self.grid(X, j, rows)
-        level = check_generator(random_state).random((nodes.shape[0], n))
-        cumulated = np.cumsum(weights, axis=1)
-        cumulated /= cumulated[:, -1:]
-        position = np.sum(level[:, :, None] >= cumulated[:, None, :], axis=2)
-        return np.take_along_axis(nodes, np.minimum(position, nodes.shape[1] - 1), axis=1)
+        return draw_nodes(nodes, weights, check_generator(random_state).random((len(nodes), n)))
 
     def learn(self, X: Array) -> None:
         """Learn from checked rows."""
@@ -130,6 +126,26 @@ class OwnConditional(Conditional):
         """What the user's object gives."""
         nodes, weights = self.model.grid(X, j)
         return nodes, weights
+
+
+def draw_nodes(nodes: Array, weights: Array, level: Array) -> Array:
+    """The nodes of each discrete distribution at some levels.
+
+    Parameters
+    ----------
+    nodes, weights : array of shape (n, B)
+        Distributions, one for each row.
+    level : array of shape (n, k)
+        Numbers in [0, 1); uniform ones give draws.
+
+    Returns
+    -------
+    array of shape (n, k)
+    """
+    cumulated = np.cumsum(weights, axis=1)
+    cumulated /= cumulated[:, -1:]
+    position = np.sum(level[:, :, None] >= cumulated[:, None, :], axis=2)
+    return np.take_along_axis(nodes, np.minimum(position, nodes.shape[1] - 1), axis=1)
 
 
 def levels(n_nodes: int) -> Array:

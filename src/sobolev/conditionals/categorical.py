@@ -121,13 +121,39 @@ def _probabilities(
     classifier: Any, rest: Array, codes: Index, asked: Array, frequencies: Array
 ) -> Array:
     """Probabilities of all values, also of those that a fold does not hold."""
-    found = np.zeros((asked.shape[0], frequencies.size))
-    present = np.unique(codes)
-    if present.size == 1:
-        found[:, present[0]] = 1.0
-    elif rest.shape[1] == 0:  # no other column: the frequencies
-        found[:] = frequencies
-    else:
-        fitted = clone(classifier).fit(rest, codes)
-        found[:, fitted.classes_] = fitted.predict_proba(asked)
+    if rest.shape[1] == 0 and np.ptp(codes) > 0:  # no other column: the frequencies
+        return np.tile(frequencies, (asked.shape[0], 1))
+    found = fitted_probabilities(classifier, rest, codes, asked, frequencies.size)
     return np.asarray((1 - SMOOTHING) * found + SMOOTHING * frequencies)
+
+
+def fitted_probabilities(
+    classifier: Any, X: Array, codes: Index, X_new: Array, n_values: int
+) -> Array:
+    """Probabilities of all values for new rows, zero for values without a training row.
+
+    Parameters
+    ----------
+    classifier : estimator
+        Classifier with ``predict_proba``.
+    X : array of shape (n, d)
+        Training rows.
+    codes : array of int, shape (n,)
+        Number of the value of each training row.
+    X_new : array of shape (m, d)
+        Rows to predict.
+    n_values : int
+        Number of values.
+
+    Returns
+    -------
+    array of shape (m, n_values)
+    """
+    found = np.zeros((X_new.shape[0], n_values))
+    present = np.unique(codes)
+    if present.size == 1:  # nothing to learn
+        found[:, present[0]] = 1.0
+        return found
+    fitted = clone(classifier).fit(X, codes)
+    found[:, fitted.classes_] = fitted.predict_proba(X_new)
+    return found

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 from sobolev._random import RandomState
 from sobolev._typing import Array, Index
@@ -95,7 +98,8 @@ class ResidualConditional(Conditional):
         """Predictions of every fitted row without it, and the model for new rows."""
         if self.ridge_ is not None:
             ridge = self.ridge_
-            return self.X_[:, j] - ridge.scale[j] * ridge.residuals[:, j], _for(ridge, j)
+            held_out = self.X_[:, j] - ridge.scale[j] * ridge.residuals[:, j]
+            return held_out, partial(ridge.predict, j=j)
         if j not in self._columns:
             rest = np.delete(self.X_, j, axis=1)
             held_out, full = self._cross_fit(self.regressor, rest, self.X_[:, j])
@@ -107,21 +111,19 @@ class ResidualConditional(Conditional):
         if j not in self._scales:
             rest = np.delete(self.X_, j, axis=1)
             floor = 1e-3 * np.abs(residuals).mean() + 1e-300
-            target = np.log(np.abs(residuals) + floor)
+            sizes = np.abs(residuals) + floor
             if isinstance(self.scale, str):
-                common = _CommonScale.fit(rest, target)
+                common = _CommonScale.fit(rest, np.log(sizes))
                 self._scales[j] = (common(rest), _WithoutColumn(common, j))
                 return self._scales[j]
-            held_out, full = self._cross_fit(self.scale, rest, target)
-            self._scales[j] = (np.exp(held_out), _WithoutColumn(_Exponential(full), j))
+            regressor = TransformedTargetRegressor(self.scale, func=np.log, inverse_func=np.exp)
+            held_out, full = self._cross_fit(regressor, rest, sizes)
+            self._scales[j] = (held_out, _WithoutColumn(full.predict, j))
         return self._scales[j]
 
     def _cross_fit(self, regressor: Any, rest: Array, target: Array) -> tuple[Array, Any]:
         """Out-of-fold predictions, and the fit to all rows."""
-        held_out = np.empty(target.size)
-        for k in range(int(self.folds_.max()) + 1):
-            test = self.folds_ == k
-            held_out[test] = clone(regressor).fit(rest[~test], target[~test]).predict(rest[test])
+        held_out = cross_val_predict(regressor, rest, target, cv=PredefinedSplit(self.folds_))
         return held_out, clone(regressor).fit(rest, target)
 
 
@@ -135,16 +137,6 @@ class _WithoutColumn:
     def __call__(self, X: Array) -> Array:
         found: Array = self.function(np.delete(X, self.column, axis=1))
         return found
-
-
-@dataclass(frozen=True)
-class _Exponential:
-    """The exponential of a regressor's prediction."""
-
-    regressor: Any
-
-    def __call__(self, X: Array) -> Array:
-        return np.exp(self.regressor.predict(X))
 
 
 @dataclass(frozen=True)
@@ -191,7 +183,3 @@ def _predicted(X: Array, rows: Index, held_out: Array, model: Any) -> Array:
     if new.any():
         fresh[new] = model(X[new])
     return cross_fitted(rows, held_out, fresh)
-
-
-def _for(ridge: RidgeColumns, j: int) -> Any:
-    return lambda X: ridge.predict(X, j)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_scalar
 
 from sobolev._random import RandomState, check_generator
-
-Array = NDArray[np.float64]
+from sobolev._typing import Array
 
 
 def make_sinexp(

@@ -204,10 +204,15 @@ def _ebh_levels(evalues: Array) -> Array:
     return found
 
 
+def _vector(name: str, values: Any) -> Array:
+    found = np.asarray(values, dtype=float)
+    if found.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional; got the shape {found.shape}.")
+    return found
+
+
 def _check_statistics(W: Any) -> Array:
-    W = np.asarray(W, dtype=float)
-    if W.ndim != 1:
-        raise ValueError(f"W must be one-dimensional; got the shape {W.shape}.")
+    W = _vector("W", W)
     if not np.isfinite(W).all():
         bad = np.flatnonzero(~np.isfinite(W))
         raise ValueError(
@@ -217,9 +222,7 @@ def _check_statistics(W: Any) -> Array:
 
 
 def _check_evalues(evalues: Any) -> Array:
-    e = np.asarray(evalues, dtype=float)
-    if e.ndim != 1:
-        raise ValueError(f"evalues must be one-dimensional; got the shape {e.shape}.")
+    e = _vector("evalues", evalues)
     if np.isnan(e).any() or (e < 0).any():
         raise ValueError("evalues contains NaN or negative values; e-values are at least 0.")
     return e

@@ -15,6 +15,7 @@ import numpy as np
 
 from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array
+from sobolev.inference.permutation import permutation_pvalue
 from sobolev.inference.saddlepoint import saddlepoint_pvalue
 
 # Random look-ups held at once.
@@ -74,8 +75,7 @@ class NullTable:
             return 1.0
         drawn = self.draw(n_rounds, random_state)
         slack = 1e-12 * max(1.0, float(np.abs(self.observed).sum()))
-        reached = np.count_nonzero(drawn >= self.observed.sum() - slack)
-        return float((1 + reached) / (1 + n_rounds))
+        return permutation_pvalue(float(self.observed.sum()), drawn, slack)
 
     def draw(self, n_rounds: int, random_state: RandomState = None) -> Array:
         """Sums over rows of random look-ups, (n_rounds,)."""

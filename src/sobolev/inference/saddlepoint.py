@@ -86,7 +86,7 @@ def saddlepoint_pvalue(values: Array, weights: Array, observed: float) -> float:
     if x >= whole.largest - 1e-9 * max(1.0, abs(whole.largest)):
         return floor
     if not heavy.size:
-        found = float(np.exp(log_ndtr(-_Law(centred, weights).score(x))))
+        found = float(np.exp(log_ndtr(-_Distribution(centred, weights).score(x))))
     else:
         atoms, masses = _convolved(centred[heavy], weights[heavy])
         tail = _tail(centred[light], weights[light], x - atoms)
@@ -137,14 +137,15 @@ def _tail(values: Array, weights: Array, x: Array) -> Array:
     spread = float(np.sqrt(np.sum(weights * values**2)))
     if spread <= 1e-9:  # of a whole with variance one: nothing left to add
         return np.asarray(x <= 1e-9, dtype=float)
-    law = _Law(values / spread, weights)
+    distribution = _Distribution(values / spread, weights)
+    ends = distribution.ends
     x = x / spread
-    tail = np.exp(log_ndtr(-law.curve()(x)))
-    return np.where(x <= law.ends.smallest, 1.0, np.where(x > law.ends.largest, 0.0, tail))
+    tail = np.exp(log_ndtr(-distribution.curve()(x)))
+    return np.where(x <= ends.smallest, 1.0, np.where(x > ends.largest, 0.0, tail))
 
 
-class _Law:
-    """A sum of independent discrete variables, of mean zero and variance one."""
+class _Distribution:
+    """A sum of independent discrete variables with mean zero and variance one."""
 
     def __init__(self, values: Array, weights: Array) -> None:
         variance = np.einsum("ib,ib,ib->i", weights, values, values)
@@ -194,7 +195,7 @@ class _Law:
         return lambda at: np.asarray(curve(np.clip(at - self.step / 2, first, last)))
 
     def _inside(self, x: float) -> float:
-        """A point that the mean of a tilted law can reach."""
+        """A point that the mean of a tilted distribution can reach."""
         return float(np.clip(x, (1 - 1e-6) * self.ends.smallest, (1 - 1e-6) * self.ends.largest))
 
     def _score_at(self, t: float, cumulants: Array) -> float:

@@ -1,8 +1,8 @@
-"""The SDP of knockoffs by a primal-dual interior point method.
+"""The semidefinite program of knockoffs, by a primal-dual interior point method.
 
 Maximise sum s subject to 0 <= s <= 1 and M = 2 Sigma - diag s >= 0. With the dual matrix Z and the
 multipliers l of s >= 0 and u of s <= 1, stationarity reads 1 = diag Z + u - l, and the Newton
-equations in s have the matrix Z∘M^-1 + diag(l/s + u/(1-s)): no system larger than p × p.
+equations in s have the p × p matrix Z∘M^-1 + diag(l/s + u/(1-s)).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from sobolev.knockoffs._newton import (
     point_at,
 )
 
-# Centring at this mu before the first primal-dual step.
+# Value of mu at the centring before the first primal-dual step.
 MU_START = 0.1
-# A step stops short of the boundary by this factor.
+# Fraction of the distance to the boundary that a step may go.
 SHORT = 0.95
-# Below this mu rounding spoils the certificate of optimality.
+# Below this mu, rounding errors dominate the certificate of optimality.
 MU_LEAST = 1e-8
 
 
 @dataclass(frozen=True)
 class _State:
-    """A primal-dual point: values g, multipliers, Z, the factor L of M and A = M^-1."""
+    """A primal-dual point: tied values g, multipliers, Z, the factor L of M, and A = M^-1."""
 
     g: Array
     low: Array
@@ -60,7 +60,7 @@ class _Step:
 
 
 def solve_sdp(twice: Array, g: Array, ties: Ties, tol: float, max_iter: int) -> Array:
-    """The tied values of the SDP's s, on its central path: the duality gap is about 3 tol p."""
+    """Tied values of s on the central path, where the duality gap is about 3 tol p."""
     tol = max(tol, MU_LEAST)
     state = _start(twice, g, ties)
     for _ in range(max_iter):
@@ -75,11 +75,11 @@ def solve_sdp(twice: Array, g: Array, ties: Ties, tol: float, max_iter: int) -> 
 
 
 def _start(twice: Array, g: Array, ties: Ties) -> _State:
-    """A point near the central path at MU_START, by a few barrier steps."""
+    """A point near the central path at MU_START, after a few barrier steps."""
     g = 0.9 * np.minimum(g, 0.9)
     point = point_at(twice, g, ties)
     assert point is not None
-    with warnings.catch_warnings():  # it need not come all the way
+    with warnings.catch_warnings():  # convergence is not needed here
         warnings.simplefilter("ignore", ConvergenceWarning)
         point = minimise(twice, Centre(MU_START), point, ties, 2.0, 30)
     mu, g = MU_START, point.g
@@ -89,7 +89,7 @@ def _start(twice: Array, g: Array, ties: Ties) -> _State:
 
 
 def _complementarity(x: _State, twice: Array, ties: Ties) -> float:
-    """The mean of the products that the central path holds at mu."""
+    """The mean complementarity, which is mu on the central path."""
     inner = float(np.vdot(x.Z, twice)) - float(ties.total(np.diag(x.Z)) @ x.g)
     rest = float(x.low @ x.g + x.high @ (1 - x.g))
     return (inner + rest) / (3 * ties.labels.size)
@@ -101,7 +101,7 @@ def _infeasibility(x: _State, ties: Ties) -> float:
 
 
 def _iterate(x: _State, twice: Array, ties: Ties, mu: float, tol: float) -> _State | None:
-    """One predictor-corrector step (Mehrotra's), or None when rounding stops it."""
+    """One predictor-corrector step (Mehrotra), or None if rounding errors prevent it."""
     g, w, d = x.g, 1 - x.g, ties.total(np.diag(x.A))
     H = ties.total_both(x.Z * x.A)
     add_diagonal(H, x.low / g + x.high / w)
@@ -137,7 +137,7 @@ def _iterate(x: _State, twice: Array, ties: Ties, mu: float, tol: float) -> _Sta
 
 
 def _lengths(x: _State, LZ: Array, step: _Step, ties: Ties) -> tuple[float, float]:
-    """How far the step may go in s and in the multipliers."""
+    """Largest feasible step lengths in s and in the multipliers."""
     ratios = np.concatenate([-step.g / x.g, step.g / (1 - x.g)])
     primal = min(1 / max(1e-300, float(ratios.max())), step_to_boundary(x.L, -ties.spread(step.g)))
     ratios = np.concatenate([-step.low / x.low, -step.high / x.high])
@@ -155,7 +155,7 @@ def _gap_after(x: _State, d: _Step, t: float, r: float, twice: Array, ties: Ties
 
 
 def _move(x: _State, d: _Step, t: float, r: float, twice: Array, ties: Ties) -> _State | None:
-    """Take the step; shorten it where the estimate of the boundary was too generous."""
+    """Take the step, shortened if the estimated distance to the boundary was too large."""
     L = cholesky(minus_diagonal(twice, ties.spread(x.g + t * d.g)))
     while L is None:
         t *= 0.8
@@ -172,9 +172,9 @@ def _move(x: _State, d: _Step, t: float, r: float, twice: Array, ties: Ties) -> 
 
 
 def _polish(x: _State, twice: Array, ties: Ties, mu: float) -> Array:
-    """Onto the central path at ``mu``.
+    """Move to the central path at ``mu``.
 
-    On the path s is unique even where the SDP's optimum is not, and mu A certifies it.
+    On the path s is unique even if the optimum of the SDP is not, and mu A is a dual certificate.
     """
     point = point_at(twice, x.g, ties)
     assert point is not None
@@ -182,10 +182,10 @@ def _polish(x: _State, twice: Array, ties: Ties, mu: float) -> Array:
 
 
 def duality_gap(twice: Array, g: Array, ties: Ties) -> float:
-    """The least duality gap of g, over the dual points mu A, per coordinate.
+    """The smallest duality gap of g over the dual points mu A, divided by p.
 
-    Every Z >= 0 with u = max(0, 1 - diag Z) is dual feasible, so the gap bounds how far sum s is
-    from the optimum.
+    Every Z >= 0 with u = max(0, 1 - diag Z) is dual feasible, so the gap bounds the distance of
+    sum s from the optimum.
     """
     point = point_at(twice, g, ties)
     if point is None:

@@ -20,7 +20,7 @@ PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow")
 KNOWN = (*TEXT, *PARQUET, *FEATHER)
 SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
-DAMAGED = (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile)
+DAMAGED = (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 
 
 def suffixes(path: Path) -> tuple[str, str]:
@@ -73,21 +73,18 @@ def open_table(path: Path, packed: str) -> Iterator[BinaryIO]:
     try:
         with open(path, "rb") as raw, _OPENERS.get(packed, _OPENERS[""])(raw) as stream:
             yield stream
-    except DAMAGED as error:
+    except (*DAMAGED, OSError) as error:
+        # gzip and bz2 raise an OSError without a number; others come from the file system.
+        if isinstance(error, OSError) and (not packed or error.errno is not None):
+            raise
         raise ValueError(
-            f"{path.name!r} is damaged or not a {packed} file ({_first_line(error)}); make or "
+            f"{path.name!r} is damaged or not a {packed} file ({first_line(error)}); create or "
             "download it again."
         ) from error
-    except OSError as error:
-        if packed and error.errno is None:  # bz2 has no error of its own
-            raise ValueError(
-                f"{path.name!r} is damaged or not a {packed} file ({_first_line(error)}); make or "
-                "download it again."
-            ) from error
-        raise
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of an error message; the name of the error if it has none."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 

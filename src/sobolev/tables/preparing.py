@@ -113,7 +113,8 @@ def prepare(
     wanted = {*known(keep, names, "--keep"), *as_text}
     rows_read = len(frame)
     frame = frame.dropna(how="all")
-    notes = _blank_rows(rows_read - len(frame))
+    n_blank = rows_read - len(frame)
+    notes = [f"{n_blank} blank rows were left out."] if n_blank else []
 
     y = {name: _response(frame[name], task, name in as_text, notes) for name in responses}
     set_aside = [(name, "left out by --exclude") for name in left_out]
@@ -139,10 +140,6 @@ def prepare(
     return Prepared(
         X, _together(y), tuple(responses), variables, kinds, set_aside, notes, rows_read, len(names)
     )
-
-
-def _blank_rows(count: int) -> list[str]:
-    return [f"{count} blank rows were left out."] if count else []
 
 
 def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series, str, str | None]:

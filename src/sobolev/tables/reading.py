@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from sobolev.tables.formats import PARQUET, TEXT, check_file, open_table, suffixes
+from sobolev.tables.formats import PARQUET, TEXT, check_file, first_line, open_table, suffixes
 from sobolev.tables.text import read_text, refuse_duplicates
 
 
@@ -74,10 +74,9 @@ def _read_arrow(path: Path, kind: str, packed: str) -> pd.DataFrame:
     except (pyarrow.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        reason = str(error).strip().splitlines() or [type(error).__name__]
         raise ValueError(
             f"{path.name!r} cannot be read as {kind[1:]}; it is cut short or of another kind "
-            f"({reason[0]})."
+            f"({first_line(error)})."
         ) from error
     refuse_duplicates(path, list(table.column_names))
     frame = table.to_pandas()

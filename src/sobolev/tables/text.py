@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from sobolev.tables.formats import TEXT, open_table
+from sobolev.validation import list_some
 
 DELIMITERS = (",", ";", "\t", "|")
 NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
@@ -148,7 +149,7 @@ def refuse_duplicates(path: Path, names: list[Any]) -> None:
     """Names that stand twice in a file."""
     twice = [name for name, count in Counter(names).items() if count > 1 and name != ""]
     if twice:
-        shown = ", ".join(repr(name) for name in twice[:5]) + (" …" if len(twice) > 5 else "")
+        shown = list_some([repr(name) for name in twice])
         raise ValueError(f"{path.name!r} has several columns named {shown}; rename them.")
 
 
