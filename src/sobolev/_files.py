@@ -1,4 +1,4 @@
-"""The one place that writes results to disk, so that a kill leaves nothing half written."""
+"""Writing of results to disk, such that an interrupted program leaves no partial file."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Any
 
 
 def write_atomic(path: str | Path, content: str | bytes) -> Path:
-    """Write a file so that a reader sees the old content or the new, never half of it.
+    """Write a file so that a reader sees either the old content or the new, never a part.
 
     Parameters
     ----------
     path : str or Path
-        The file; its folder is made if need be.
+        File to write; its folder is created if it does not exist.
     content : str or bytes
-        Text is encoded as UTF-8.
+        Content; text is encoded as UTF-8.
 
     Returns
     -------
     Path
+        The written file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,13 +40,13 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
 
 
 def append_record(path: Path, record: dict[str, Any]) -> None:
-    """Add one JSON line to a file, on disk when this returns."""
+    """Append one JSON line to a file and flush it to disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(record, allow_nan=False).encode() + b"\n"
     with path.open("a+b") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # a killed run left half a line, which reading skips
+            if file.read(1) != b"\n":  # an interrupted run left a partial line
                 line = b"\n" + line
         file.write(line)
         file.flush()
@@ -53,7 +54,7 @@ def append_record(path: Path, record: dict[str, Any]) -> None:
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """The complete lines of a file of records."""
+    """The records of a file; incomplete lines are skipped."""
     records = []
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:

@@ -1,4 +1,4 @@
-"""Samplers: the swap property of second moments, exact Gram identities, margins, contracts."""
+"""Samplers: the swap property of second moments, exact Gram matrices, marginals, contracts."""
 
 import pickle
 import warnings
@@ -107,7 +107,7 @@ def test_a_draw_that_ignores_x_fails_the_check():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_conditional_law_gives_the_joint_covariance_exactly(method):
+def test_the_conditional_distribution_gives_the_joint_covariance_exactly(method):
     sigma = covariance()
     sampler = GaussianKnockoffs(sigma, method).fit(normal(sigma, 50))
     d, S = np.sqrt(np.diag(sigma)), np.diag(sampler.s_)
@@ -324,7 +324,7 @@ def test_randomised_scores_without_the_sweeps_would_fail(monkeypatch):
     assert np.abs(gap[off]).max() > 5.5 * 1.5 / np.sqrt(30_000)
 
 
-def test_the_latent_law_gives_the_joint_correlation_exactly():
+def test_the_latent_distribution_gives_the_joint_correlation_exactly():
     sampler = CopulaKnockoffs(n_sweeps=1).fit(thresholds(200)[0])
     R, s = sampler.latent_correlation_, sampler.s_
     B, V = np.eye(8) - sampler._coefficients, sampler._root.T @ sampler._root

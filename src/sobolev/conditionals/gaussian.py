@@ -1,4 +1,4 @@
-"""Gaussian conditionals: every column from one precision matrix."""
+"""Gaussian conditional distributions, from one precision matrix for all columns."""
 
 from __future__ import annotations
 
@@ -39,18 +39,19 @@ def estimate_covariance(X: Array, estimator: Any = None) -> tuple[Array, Array]:
 
 
 class GaussianConditional(Conditional):
-    """Columns that are jointly normal, with any covariance estimator of scikit-learn.
+    """Conditional distributions of jointly normal columns.
 
     Parameters
     ----------
     covariance : estimator or None, default=None
-        Anything with ``covariance_`` and ``location_`` after ``fit(X)``; None is Ledoit and Wolf's.
+        Covariance estimator of scikit-learn, with ``covariance_`` and ``location_`` after
+        ``fit(X)``; None is Ledoit and Wolf's.
     n_folds : int, default=5
         Number of folds; a fitted row is predicted by the fit without its fold.
     n_nodes : int, default=100
-        Number of nodes of the grid: mid-quantiles of the normal distribution.
+        Number of nodes of each distribution, which are quantiles of the normal distribution.
     random_state : int, Generator, RandomState or None, default=0
-        Assigns the rows to the folds.
+        Seed or generator for the assignment of rows to folds.
 
     Examples
     --------
@@ -75,7 +76,7 @@ class GaussianConditional(Conditional):
         self.random_state = random_state
 
     def learn(self, X: Array) -> None:
-        """Estimate the covariance, on all rows and without each fold."""
+        """Estimate the covariance from all rows, and from all rows except each fold."""
         self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
         n_folds = int(self.folds_.max()) + 1
         self.models_ = [self._model(X[self.folds_ != k]) for k in range(n_folds)]
@@ -89,7 +90,7 @@ class GaussianConditional(Conditional):
         return location, np.asarray(np.linalg.inv(covariance + ridge), dtype=float)
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
-        """Mid-quantiles of the conditional normal distribution of column j."""
+        """Quantiles of the conditional normal distribution of column j."""
         mean, deviation = self._moments(X, j, self.model_)
         for k, model in enumerate(self.models_):
             own = np.flatnonzero((rows >= 0) & (self.folds_[rows] == k))

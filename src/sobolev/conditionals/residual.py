@@ -1,4 +1,4 @@
-"""Conditionals of a mean and residuals: any regressor, and what it leaves unexplained."""
+"""Conditional distributions from a predicted mean and residuals, by any regressor."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from sobolev._typing import Array, Index
 from sobolev.conditionals.base import N_NODES, Conditional, cross_fitted, fold_numbers, levels
 from sobolev.conditionals.ridge import RidgeColumns
 
-# Standard errors by which the slope of the size must stand out to be believed.
+# Number of standard errors by which the slope of the size must exceed zero.
 CLEAR = 3.0
 
 
 class ResidualConditional(Conditional):
-    """Column j is a prediction from the others plus a residual.
+    """Conditional distributions as a prediction from the other columns plus a residual.
 
-    Residuals are out of fold: those of the fit are smaller and would make the distribution too
-    narrow and p-values too small.
+    Residuals are out of fold. In-sample residuals are smaller; they would make the distributions
+    too narrow and the p-values too small.
 
     Parameters
     ----------
     regressor : estimator or None, default=None
-        Any scikit-learn regressor, fitted for each column and fold when the column is first asked
-        for. None is ridge regression; the penalty of each column is chosen by exact leave-one-out,
-        with one matrix decomposition for all columns.
+        Regressor of scikit-learn, fitted for each column and fold on first use. None is ridge
+        regression; the penalty of each column is chosen by exact leave-one-out errors, with one
+        matrix decomposition for all columns.
     scale : "auto", estimator or None, default="auto"
-        How the size of the residuals depends on the other columns. "auto" lets it grow with their
-        mean absolute value if the data show that it does, as under heavy tails with a common
-        factor. An estimator is a regressor for the logarithm of the absolute residual. None keeps
-        the size constant.
+        Model of the size of the residuals given the other columns. With "auto" the size grows with
+        their mean absolute value if the data show such a trend, as heavy tails with a common factor
+        do. An estimator is a regressor for the logarithm of the absolute residual. With None the
+        size is constant.
     n_folds : int, default=5
-        Number of folds for a regressor of your own and for ``scale``.
+        Number of folds for ``regressor`` and for ``scale``.
     n_nodes : int, default=100
-        Number of nodes of the grid: mid-quantiles of the residuals.
+        Number of nodes of each distribution, which are quantiles of the residuals.
     random_state : int, Generator, RandomState or None, default=0
-        Assigns the rows to the folds.
+        Seed or generator for the assignment of rows to folds.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class ResidualConditional(Conditional):
         self.random_state = random_state
 
     def learn(self, X: Array) -> None:
-        """Fit the ridge regressions; other regressors wait until a column is asked for."""
+        """Fit the ridge regressions; other regressors are fitted on first use."""
         self.X_ = X
         self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
         if isinstance(self.scale, str) and self.scale != "auto":
@@ -79,13 +79,13 @@ class ResidualConditional(Conditional):
         self._scales: dict[int, tuple[Array, Any]] = {}
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
-        """The mean of column j plus mid-quantiles of the residuals."""
+        """The predicted mean of column j plus quantiles of the residuals."""
         mean, size, residuals = self.parts(X, j, rows)
         nodes = mean[:, None] + size[:, None] * np.quantile(residuals, levels(self.n_nodes))
         return nodes, np.full(nodes.shape, 1 / self.n_nodes)
 
     def parts(self, X: Array, j: int, rows: Index) -> tuple[Array, Array, Array]:
-        """Mean and size of column j for each row, and the residuals of fit over their size."""
+        """Mean and size of column j for each row, and the residuals of the fit over their size."""
         held_out, model = self._mean(j)
         residuals = self.X_[:, j] - held_out
         mean = _predicted(X, rows, held_out, model)
@@ -95,7 +95,7 @@ class ResidualConditional(Conditional):
         return mean, _predicted(X, rows, sizes, scale_model), residuals / sizes
 
     def _mean(self, j: int) -> tuple[Array, Any]:
-        """Predictions of every fitted row without it, and the model for new rows."""
+        """Predictions of every fitted row from the others, and the model for new rows."""
         if self.ridge_ is not None:
             ridge = self.ridge_
             held_out = self.X_[:, j] - ridge.scale[j] * ridge.residuals[:, j]
@@ -129,7 +129,7 @@ class ResidualConditional(Conditional):
 
 @dataclass(frozen=True)
 class _WithoutColumn:
-    """A function of all columns but one, called with all of them."""
+    """A function of all columns except one, called with all of them."""
 
     function: Any
     column: int
@@ -143,7 +143,7 @@ class _WithoutColumn:
 class _CommonScale:
     """The size of a residual from the mean absolute value of the other columns.
 
-    A line between logarithms, with a slope between 0 and 1; flat unless the slope stands out by
+    The logarithms are related linearly, with a slope in [0, 1] that is zero unless it exceeds
     ``CLEAR`` standard errors.
     """
 
@@ -154,7 +154,7 @@ class _CommonScale:
 
     @classmethod
     def fit(cls, rest: Array, target: Array) -> _CommonScale:
-        """From the other columns and the logarithm of the absolute residual."""
+        """Fit to the other columns and the logarithm of the absolute residual."""
         spread = rest.std(axis=0)
         scale = cls(rest.mean(axis=0), np.where(spread > 0, spread, 1.0))
         u = scale._outlyingness(rest)
@@ -177,7 +177,7 @@ class _CommonScale:
 
 
 def _predicted(X: Array, rows: Index, held_out: Array, model: Any) -> Array:
-    """Out-of-fold predictions for fitted rows, the model's predictions for new ones."""
+    """Out-of-fold predictions for fitted rows, predictions of the model for new rows."""
     fresh = np.zeros(X.shape[0])
     new = rows < 0
     if new.any():

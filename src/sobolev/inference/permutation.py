@@ -17,17 +17,18 @@ def permutations(
     Parameters
     ----------
     n : int
-        The number of rows.
+        Number of rows.
     n_permutations : int
-        How many.
+        Number of permutations.
     rng : numpy.random.Generator
-        The source of randomness.
+        Source of randomness.
     blocks : array-like of shape (n,), optional
-        Labels; rows are exchanged only with rows of the same label.
+        Block of each row; rows are exchanged only within their block.
 
     Returns
     -------
     array of int, shape (n_permutations, n)
+        One permutation of the row numbers in each row.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def entry_importances(design: Array, y: Any) -> Array:
 
 def _entries(design: Array, response: Array) -> Array:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SklearnConvergenceWarning)  # judged below
+        warnings.simplefilter("ignore", SklearnConvergenceWarning)  # checked below
         alphas, _, path = lars_path(
             design, response - response.mean(), method="lasso", max_iter=2 * min(design.shape)
         )

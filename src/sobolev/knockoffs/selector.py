@@ -120,7 +120,8 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
 
     Algorithm 5 of the SIC paper is
     ``KnockoffSelector(NeuralSIC(), sampler="gaussian", offset=0)``. The paper selects the columns
-    with W above the threshold; here, as in the references, a W equal to it is selected, too.
+    with W above the threshold; here, as in the references, a W equal to the threshold
+    is also selected.
 
     References
     ----------
