@@ -29,6 +29,8 @@ from sobolev._typing import Array, Index, Mask
 
 # Bounds that keep squares and quotients finite, also in single precision.
 MAX_RATIO, SMALLEST = 1e15, 1e-30
+# Groups of columns, by position or name.
+GroupsLike = Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]]
 
 
 def normalized_importances(squared_gradients: Array, epsilon: float = 0.0) -> Array:
@@ -206,7 +208,7 @@ class Groups:
 
 
 def parse_groups(
-    groups: Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]],
+    feature_groups: GroupsLike,
     n_features: int,
     feature_names: Sequence[str] | None = None,
 ) -> Groups:
@@ -217,7 +219,7 @@ def parse_groups(
 
     Parameters
     ----------
-    groups : mapping or sequence of sequences
+    feature_groups : mapping or sequence of sequences
         Groups, for example ``{"dose": ["dose_1", "dose_2"]}`` or ``[[0, 1], [1, 2]]``.
     n_features : int
         Number of columns of X.
@@ -235,15 +237,15 @@ def parse_groups(
     >>> parse_groups({"a": [0, 2]}, n_features=4).names
     ['a', 'x1', 'x3']
     """
-    if isinstance(groups, Mapping):
-        names, members = [str(name) for name in groups], list(groups.values())
-    elif isinstance(groups, Sequence) and not isinstance(groups, str):
-        members = list(groups)
+    if isinstance(feature_groups, Mapping):
+        names, members = [str(name) for name in feature_groups], list(feature_groups.values())
+    elif isinstance(feature_groups, Sequence) and not isinstance(feature_groups, str):
+        members = list(feature_groups)
         names = [f"group{i}" for i in range(len(members))]
     else:
         raise TypeError(
             "feature_groups must be a list of lists of columns or a mapping from group names to "
-            f"lists of columns; got {type(groups).__name__}."
+            f"lists of columns; got {type(feature_groups).__name__}."
         )
     position = {} if feature_names is None else {name: i for i, name in enumerate(feature_names)}
     rows: list[int] = []
@@ -265,13 +267,14 @@ def parse_groups(
 
 
 def disjoint_groups(
-    groups: Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]], feature_names: Sequence[str]
+    feature_groups: GroupsLike,
+    feature_names: Sequence[str],
 ) -> dict[str, Index]:
     """The columns of each group, for groups that are selected as one.
 
     Every column belongs to exactly one group; a column in two groups is an error.
     """
-    parsed = parse_groups(groups, len(feature_names), feature_names)
+    parsed = parse_groups(feature_groups, len(feature_names), feature_names)
     twice = np.flatnonzero(parsed.n_memberships > 1)
     if twice.size:
         raise ValueError(

@@ -184,13 +184,18 @@ def ebh_qvalues(evalues: Any) -> Array:
 
 def _estimated_shares(W: Array, offset: int) -> tuple[Array, Array]:
     """Candidates t in ascending order, and the estimated share of false discoveries at each."""
-    if offset not in (0, 1):
-        raise ValueError(f"offset={offset!r} is unknown; use 1 (knockoff+) or 0.")
+    check_offset(offset)
     t = np.unique(np.abs(W[W != 0]))
     n_above, n_below = _count_from(W[W > 0], t), _count_from(-W[W < 0], t)
     shares = np.full(t.size, np.inf)
     np.divide(offset + n_below, n_above, out=shares, where=n_above > 0)
     return t, shares
+
+
+def check_offset(offset: Any) -> None:
+    """Raise an error unless the offset is 0 or 1."""
+    if offset not in (0, 1):
+        raise ValueError(f"offset={offset!r} is unknown; use 1 (knockoff+) or 0.")
 
 
 def _count_from(values: Array, t: Array) -> Index:

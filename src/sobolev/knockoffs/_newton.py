@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -64,21 +64,11 @@ class Point:
     log_det: float
 
 
-class Objective(Protocol):
-    """A smooth convex function of s that is computed from A."""
-
-    def value(self, point: Point, ties: Ties) -> float:
-        """The function."""
-
-    def gradient(self, point: Point, ties: Ties) -> tuple[Array, float]:
-        """The gradient in the tied values, and the relative residual of stationarity."""
-
-    def hessian(self, point: Point, ties: Ties) -> Array:
-        """The Hessian in the tied values."""
-
-
 class MaxEnt:
-    """-log det(2 Sigma - diag s) - sum log s."""
+    """-log det(2 Sigma - diag s) - sum log s.
+
+    ``gradient`` returns the gradient in the tied values and the relative residual of stationarity.
+    """
 
     def value(self, point: Point, ties: Ties) -> float:
         """The function."""
@@ -144,6 +134,10 @@ class Centre:
         H = ties.total_both(point.A * point.A)
         add_diagonal(H, ties.size * (1 / point.g**2 + 1 / (1 - point.g) ** 2))
         return H
+
+
+# The smooth convex functions of s, which are computed from A.
+Objective = MaxEnt | MVR | Centre
 
 
 def point_at(twice: Array, g: Array, ties: Ties) -> Point | None:

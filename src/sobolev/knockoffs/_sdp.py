@@ -11,7 +11,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import cho_solve
 
 from sobolev._typing import Array
 from sobolev.exceptions import ConvergenceWarning
@@ -64,7 +64,7 @@ def solve_sdp(twice: Array, g: Array, ties: Ties, tol: float, max_iter: int) -> 
     tol = max(tol, MU_LEAST)
     state = _start(twice, g, ties)
     for _ in range(max_iter):
-        mu = _complementarity(state, twice, ties)
+        mu = _complementarity(state.g, state.low, state.high, state.Z, twice, ties)
         if mu <= tol and _infeasibility(state, ties) <= 1e-3:
             break
         moved = _iterate(state, twice, ties, mu, tol)
@@ -88,10 +88,12 @@ def _start(twice: Array, g: Array, ties: Ties) -> _State:
     return _State(g, mu * ties.size / g, mu * ties.size / (1 - g), mu * point.A, L, point.A)
 
 
-def _complementarity(x: _State, twice: Array, ties: Ties) -> float:
+def _complementarity(
+    g: Array, low: Array, high: Array, Z: Array, twice: Array, ties: Ties
+) -> float:
     """The mean complementarity, which is mu on the central path."""
-    inner = float(np.vdot(x.Z, twice)) - float(ties.total(np.diag(x.Z)) @ x.g)
-    rest = float(x.low @ x.g + x.high @ (1 - x.g))
+    inner = float(np.vdot(Z, twice)) - float(ties.total(np.diag(Z)) @ g)
+    rest = float(low @ g + high @ (1 - g))
     return (inner + rest) / (3 * ties.labels.size)
 
 
@@ -105,9 +107,8 @@ def _iterate(x: _State, twice: Array, ties: Ties, mu: float, tol: float) -> _Sta
     g, w, d = x.g, 1 - x.g, ties.total(np.diag(x.A))
     H = ties.total_both(x.Z * x.A)
     add_diagonal(H, x.low / g + x.high / w)
-    factor, info = lapack.dpotrf(np.asfortranarray(H), lower=1, clean=0)
-    LZ = cholesky(x.Z)
-    if info or LZ is None:
+    factor, LZ = cholesky(H), cholesky(x.Z)
+    if factor is None or LZ is None:
         return None
 
     def direction(target: float, first: _Step | None) -> _Step:
@@ -117,7 +118,7 @@ def _iterate(x: _State, twice: Array, ties: Ties, mu: float, tol: float) -> _Sta
             rhs = rhs - ties.total((first.Z * x.A) @ ties.spread(first.g))
             low, high = low - first.low * first.g / g, high + first.high * first.g / w
             rhs = rhs - first.low * first.g / g - first.high * first.g / w
-        dg, _ = lapack.dpotrs(factor, rhs, lower=1)
+        dg = cho_solve((factor, True), rhs, check_finite=False)
         product = x.Z * ties.spread(dg)
         if first is not None:
             product += first.Z * ties.spread(first.g)
@@ -129,7 +130,7 @@ def _iterate(x: _State, twice: Array, ties: Ties, mu: float, tol: float) -> _Sta
 
     first = direction(0.0, None)
     primal, dual = _lengths(x, LZ, first, ties)
-    ahead = _gap_after(x, first, min(primal, 1.0), min(dual, 1.0), twice, ties)
+    ahead = _complementarity(*_ahead(x, first, min(primal, 1.0), min(dual, 1.0)), twice, ties)
     target = mu * min(1.0, max(ahead / mu, 1e-4)) ** 2
     step = direction(max(target, 0.3 * tol), first)
     primal, dual = _lengths(x, LZ, step, ties)
@@ -145,13 +146,9 @@ def _lengths(x: _State, LZ: Array, step: _Step, ties: Ties) -> tuple[float, floa
     return primal, dual
 
 
-def _gap_after(x: _State, d: _Step, t: float, r: float, twice: Array, ties: Ties) -> float:
-    """Complementarity after steps t in s and r in the multipliers."""
-    g = x.g + t * d.g
-    diagonal = ties.total(np.diag(x.Z) + r * np.diag(d.Z))
-    inner = float(np.vdot(x.Z, twice)) + r * float(np.vdot(d.Z, twice)) - float(diagonal @ g)
-    rest = (x.low + r * d.low) @ g + (x.high + r * d.high) @ (1 - g)
-    return (inner + float(rest)) / (3 * ties.labels.size)
+def _ahead(x: _State, d: _Step, t: float, r: float) -> tuple[Array, Array, Array, Array]:
+    """Values and multipliers after steps t in s and r in the multipliers."""
+    return x.g + t * d.g, x.low + r * d.low, x.high + r * d.high, x.Z + r * d.Z
 
 
 def _move(x: _State, d: _Step, t: float, r: float, twice: Array, ties: Ties) -> _State | None:
@@ -162,13 +159,11 @@ def _move(x: _State, d: _Step, t: float, r: float, twice: Array, ties: Ties) -> 
         if t < 1e-8:
             return None
         L = cholesky(minus_diagonal(twice, ties.spread(x.g + t * d.g)))
-    Z = x.Z + r * d.Z
-    while cholesky(Z) is None:
+    while cholesky(x.Z + r * d.Z) is None:
         r *= 0.8
         if r < 1e-8:
             return None
-        Z = x.Z + r * d.Z
-    return _State(x.g + t * d.g, x.low + r * d.low, x.high + r * d.high, Z, L, inverse_of(L))
+    return _State(*_ahead(x, d, t, r), L, inverse_of(L))
 
 
 def _polish(x: _State, twice: Array, ties: Ties, mu: float) -> Array:

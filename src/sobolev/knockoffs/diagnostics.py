@@ -21,10 +21,11 @@ from sklearn.ensemble import RandomForestClassifier
 
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index, Mask
+from sobolev.criterion import GroupsLike
 from sobolev.exceptions import KnockoffModelWarning
 from sobolev.inference.multiple_testing import qvalues
 from sobolev.knockoffs._moments import correlation_gaps, correlations, in_errors, off_values
-from sobolev.knockoffs.groups import GroupsLike, group_labels
+from sobolev.knockoffs.groups import group_labels
 from sobolev.validation import list_some, validate_rows
 
 # The checks and the smallest effect that counts as a failure: the difference of means in standard

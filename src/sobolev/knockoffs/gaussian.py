@@ -9,9 +9,10 @@ import numpy as np
 from sobolev._parameters import check_option
 from sobolev._typing import Array
 from sobolev.conditionals.gaussian import estimate_covariance
+from sobolev.criterion import GroupsLike
 from sobolev.knockoffs._linalg import positive_inverse, repaired_correlation, square_root
 from sobolev.knockoffs.base import KnockoffSampler
-from sobolev.knockoffs.groups import GroupsLike, group_labels, solve_group_correlation
+from sobolev.knockoffs.groups import group_labels, solve_group_correlation
 from sobolev.knockoffs.s_matrix import METHODS, solve_s
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,10 @@ from scipy.linalg import block_diag, eigh
 
 from sobolev._parameters import check_option
 from sobolev._typing import Array, Index
-from sobolev.criterion import disjoint_groups
+from sobolev.criterion import GroupsLike, disjoint_groups
 from sobolev.knockoffs._linalg import repaired_correlation
 from sobolev.knockoffs._newton import Ties
 from sobolev.knockoffs.s_matrix import METHODS, solve_correlation
-
-GroupsLike = Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]]
 
 
 def group_labels(

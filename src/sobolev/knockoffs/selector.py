@@ -19,6 +19,7 @@ from sobolev._random import RandomState, spawn
 from sobolev._typing import Array, Index, Mask
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference.knockoff_filter import (
+    check_offset,
     ebh,
     ebh_qvalues,
     knockoff_evalues,
@@ -215,8 +216,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         check_fraction("fdr", self.fdr, low=0.0, high=1.0)
         check_count("n_draws", self.n_draws)
         check_statistic(self.statistic, self.estimator)
-        if self.offset not in (0, 1):
-            raise ValueError(f"offset={self.offset!r} is unknown; use 1 (knockoff+) or 0.")
+        check_offset(self.offset)
 
     @property
     def _level(self) -> float:

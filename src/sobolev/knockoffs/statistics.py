@@ -17,8 +17,9 @@ import numpy as np
 from sobolev._parameters import check_option
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index
+from sobolev.criterion import GroupsLike
 from sobolev.critic import as_critic, unwrapped
-from sobolev.knockoffs.groups import GroupsLike, group_labels
+from sobolev.knockoffs.groups import group_labels
 from sobolev.knockoffs.importances import (
     entry_importances,
     model_importances,
