@@ -167,7 +167,7 @@ def test_numbers_of_any_kind_become_floats(rows):
     [
         (None, None, ValueError, "requires y"),
         (Y[:-1], None, ValueError, "X has 6 rows but y has 5"),
-        (3.0, None, ValueError, "y must be one or two dimensional"),
+        (3.0, None, ValueError, "y must have one or two dimensions"),
         (sp.csr_array(Y[:, None]), None, TypeError, r"Sparse y .*toarray"),
         (Y, np.ones(5), ValueError, "sample_weight"),
         (Y, -np.ones(6), ValueError, "sample_weight"),

@@ -1,4 +1,4 @@
-"""The one place that writes results to disk, so that a kill leaves nothing half written."""
+"""Writing of results to disk, such that an interrupted program leaves no partial file."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from pathlib import Path
 
 
 def write_atomic(path: str | Path, content: str | bytes) -> Path:
-    """Write a file so that a reader sees the old content or the new, never half of it.
+    """Write a file so that a reader sees either the old content or the new, never a part.
 
     Parameters
     ----------
     path : str or Path
-        The file; its folder is made if need be.
+        File to write; its folder is created if it does not exist.
     content : str or bytes
-        Text is encoded as UTF-8.
+        Content; text is encoded as UTF-8.
 
     Returns
     -------
     Path
+        The written file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

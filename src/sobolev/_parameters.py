@@ -1,4 +1,4 @@
-"""Checks of parameters; every message names the parameter and what it takes."""
+"""Validation of parameters; every message names the parameter and its valid values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def check_number(name: str, value: Any, *, positive: bool = False) -> None:
-    """A finite number, positive or at least zero."""
+    """Raise an error unless the value is a finite number, positive or at least zero."""
     if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
         raise TypeError(f"{name} must be a finite number; got {value!r}.")
     if value < 0 or (positive and value == 0):
@@ -18,7 +18,7 @@ def check_number(name: str, value: Any, *, positive: bool = False) -> None:
 
 
 def check_count(name: str, value: Any) -> None:
-    """An integer of at least one."""
+    """Raise an error unless the value is an integer of at least one."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer; got {value!r}.")
     if value < 1:
@@ -26,7 +26,7 @@ def check_count(name: str, value: Any) -> None:
 
 
 def check_option(name: str, value: Any, options: Iterable[str]) -> None:
-    """One of a few words."""
+    """Raise an error unless the value is one of the options."""
     options = list(options)
     if not isinstance(value, str) or value not in options:
         listed = ", ".join(f'"{option}"' for option in options)
@@ -36,7 +36,7 @@ def check_option(name: str, value: Any, options: Iterable[str]) -> None:
 def check_fraction(
     name: str, value: Any, *, low: float, high: float, closed: str = "right"
 ) -> None:
-    """A number in (low, high], or in [low, high)."""
+    """Raise an error unless the value lies in (low, high], or in [low, high)."""
     left, right = ("[", ")") if closed == "left" else ("(", "]")
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""Random generators: every ``random_state`` of the package passes through here."""
+"""Random generators from the parameters ``random_state`` of the package."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ RandomState = int | np.random.SeedSequence | np.random.Generator | np.random.Ran
 
 
 def check_generator(random_state: RandomState = None) -> np.random.Generator:
-    """Turn a ``random_state`` into a generator, leaving numpy's global generator alone.
+    """Turn a ``random_state`` into a generator; numpy's global generator is not used.
 
     Parameters
     ----------
     random_state : int, SeedSequence, Generator, RandomState or None
-        An int or a SeedSequence always gives the same generator, None a fresh one. A Generator is
-        returned as it is. A RandomState seeds the generator with one draw, so it moves on.
+        Source of randomness. An int or a SeedSequence always gives the same generator, None a new
+        one. A Generator is returned as it is. A RandomState seeds the generator with one draw,
+        which advances its state.
 
     Returns
     -------
@@ -47,9 +48,9 @@ def check_generator(random_state: RandomState = None) -> np.random.Generator:
 
 
 def seeded(model: Any, rng: np.random.Generator) -> Any:
-    """A copy of an estimator whose open random states are set, so that a fit can be repeated.
+    """Copy an estimator and set every ``random_state`` that is None, so that fits are repeatable.
 
-    Parts of a pipeline are set, too: one left open would draw from the global generator.
+    The steps of a pipeline are included, since they would otherwise use the global generator.
     """
     model = clone(model)
     for name, value in sorted(model.get_params().items()):
@@ -59,22 +60,23 @@ def seeded(model: Any, rng: np.random.Generator) -> Any:
 
 
 def spawn(random_state: RandomState, n: int) -> list[np.random.Generator]:
-    """Make ``n`` independent generators, one for each task.
+    """Create ``n`` independent generators, one for each task.
 
-    Draw them before the tasks are handed out: what task i draws then depends neither on the other
-    tasks nor on the number of workers. A Generator remembers how many children it has, so
-    spawning from it twice gives different ones.
+    If they are created before the tasks start, the random numbers of a task depend neither on the
+    other tasks nor on the number of workers. A Generator counts its children, so that spawning
+    from it twice gives different ones.
 
     Parameters
     ----------
     random_state : int, SeedSequence, Generator, RandomState or None
-        See :func:`check_generator`.
+        Source of randomness, see :func:`check_generator`.
     n : int
-        The number of generators.
+        Number of generators.
 
     Returns
     -------
     list of numpy.random.Generator
+        The generators.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A sample as the solvers see it: standardised rows, an encoded response, probabilities."""
+"""The sample that the solvers use: standardised rows, encoded response, probabilities."""
 
 from __future__ import annotations
 
@@ -18,33 +18,43 @@ from sobolev.validation import list_some, take_rows, validate_training
 
 Folds = int | list[Index]
 
-# Rows are told apart by so many columns first.
+# Number of columns that are compared first when equal rows are searched.
 MERGE_COLUMNS = 32
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Standardised rows, the encoded response, and probabilities of the rows."""
+    """Standardised rows, the encoded response, and probabilities of the rows.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+        Standardised rows.
+    psi : array of shape (n, k)
+        Encoded response.
+    p : array of shape (n,)
+        Probabilities of the rows.
+    """
 
     X: Array
     psi: Array
     p: Array
 
     def rows(self, index: Index) -> Self:
-        """Some of the rows, centred anew."""
+        """A subset of the rows, centred again."""
         p = self.p[index] / self.p[index].sum()
         X, psi = self.X[index], self.psi[index]
         return replace(self, X=X - p @ X, psi=psi - p @ psi, p=p)
 
     def columns(self, index: Index) -> Self:
-        """Some of the columns."""
+        """A subset of the columns."""
         return replace(self, X=self.X[:, index].astype(float, copy=False))
 
 
 def stratified_folds(sample: Sample, k: int) -> list[Index]:
-    """k test sets, dealt out along the sorted response: the same whatever the order of rows.
+    """Test sets of k folds, stratified by the sorted response; independent of the order of rows.
 
-    Fewer if there are fewer than 2 k rows; none below four rows.
+    There are fewer folds if there are fewer than 2 k rows, and none with fewer than four rows.
     """
     k = min(k, sample.p.size // 2)
     order = response_order(sample)
@@ -52,22 +62,22 @@ def stratified_folds(sample: Sample, k: int) -> list[Index]:
 
 
 def response_order(sample: Sample) -> Index:
-    """The rows by their response, ties by their norm and by a score of the response.
+    """Order of the rows by response; ties are broken by their norm and by a score.
 
-    None of these depends on how rows or columns are ordered.
+    None of these depends on the order of rows or columns.
     """
     X, weights = sample.X, sample.p[:, None]
     radius = np.round(np.sum(X**2, axis=1), 6)
     linear = X @ (X.T @ (weights * sample.psi))
-    scores = X @ (X.T @ (weights * linear**3))  # the cube sets columns of equal covariance apart
+    scores = X @ (X.T @ (weights * linear**3))  # the cube separates columns of equal covariance
     return np.lexsort((*np.round(scores.T, 6), radius, *np.round(sample.psi.T, 9)))
 
 
 def choose_lam(risks: Array, lams: Sequence[float], reference: float) -> float:
-    """The lam of the highest mean held-out risk, if it is clearly better than the reference.
+    """The lam with the largest mean held-out risk, or the lam nearest to the reference.
 
-    Clearly: by more than one standard error of the paired difference over folds. The risk is flat
-    near its top and the reference ranks well there, so noise in the folds is not followed.
+    The former is chosen only if it is better by more than one standard error of the paired
+    difference over folds: the risk is flat near its maximum, where the reference ranks well.
     """
     mean = risks.mean(axis=0)
     best = int(np.argmax(mean))
@@ -82,13 +92,14 @@ def choose_lam(risks: Array, lams: Sequence[float], reference: float) -> float:
 def merge_equal_rows(
     X: Array, psi: Array, p: Array, *, ordered: bool = False
 ) -> tuple[Array, Array, Array]:
-    """Give equal rows one copy with their total weight.
+    """Merge equal rows into one row with their total weight.
 
-    In order of first appearance, or, if ``ordered``, in an order that depends on the values alone.
+    The rows are in order of first appearance or, if ``ordered``, in an order that depends on the
+    values alone.
     """
     if X.shape[1] > MERGE_COLUMNS:
         _, order = np.unique(X[:, :MERGE_COLUMNS], axis=0, return_index=True)
-        if order.size == p.size:  # rows that differ here differ, and sort the same
+        if order.size == p.size:  # all rows differ in these columns already
             return (X[order], psi[order], p[order]) if ordered else (X, psi, p)
     _, first, inverse = np.unique(
         np.hstack([X, psi]), axis=0, return_index=True, return_inverse=True
@@ -101,14 +112,14 @@ def merge_equal_rows(
 
 
 def spread(values: Array, varying: Mask) -> Array:
-    """Values of the varying columns among all columns, zero for constant ones."""
+    """Extend values of the varying columns to all columns, with zero for constant ones."""
     out = np.zeros(varying.size)
     out[varying] = values
     return out
 
 
 def report_constant(varying: Mask, names: Any, stacklevel: int) -> None:
-    """Warn of constant columns by name; an error if there is no other."""
+    """Warn about constant columns by name; raise an error if all columns are constant."""
     constant = np.flatnonzero(~varying)
     if constant.size == varying.size:
         raise ValueError("every column of X is constant; at least one must vary to explain y.")
@@ -121,7 +132,7 @@ def report_constant(varying: Mask, names: Any, stacklevel: int) -> None:
 
 
 def varying_groups(groups: Any, varying: Mask, names: Any) -> Groups | None:
-    """The groups that a user gave, without constant columns."""
+    """The groups of the user without constant columns."""
     if groups is None:
         return None
     labels = None if names is None else [str(name) for name in names]
@@ -150,13 +161,13 @@ def used_rows(estimator: Any, X: Array, y: Any, p: Array) -> tuple[Array, Any, A
 
 
 def resolve_folds(cv: Any, X: Array, y: Any, used: Mask) -> Folds:
-    """The number of folds, or the test rows of a user's splits among the rows that are used."""
+    """Number of folds, or the test rows of the user's splits among the rows that are used."""
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         if cv < 2:
             raise ValueError(f"cv={cv} must be at least 2.")
         return int(cv)
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
-        raise TypeError(f"cv must be a count, a splitter or an iterable of splits; got {cv!r}.")
+        raise TypeError(f"cv must be an integer, a splitter or an iterable of splits; got {cv!r}.")
     splits = cv.split(X, y) if hasattr(cv, "split") else cv
     position = np.cumsum(used) - 1
     tests = [np.asarray(test) for _, test in splits]

@@ -1,4 +1,4 @@
-"""The one place that standardises columns."""
+"""Standardisation of columns."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _CHUNK_ROWS = 8192
 
 @dataclass(frozen=True)
 class Standardizer:
-    """Weighted mean and scale of each column; constant columns are marked and left out.
+    """Weighted mean and standard deviation of each column.
 
-    So are, after a fit on some of the columns, the others.
+    Constant columns, and columns that a fit left out, are marked and removed by :meth:`transform`.
 
     Attributes
     ----------
     center, scale : array of shape (d,)
-        Mean and standard deviation.
-    varying : array of shape (d,)
-        False for constant columns and for others that a fit left out.
+        Means and standard deviations.
+    varying : array of bool, shape (d,)
+        False for constant columns and for columns that a fit left out.
     """
 
     center: Array
@@ -31,14 +31,14 @@ class Standardizer:
 
     @classmethod
     def fit(cls, X: Array, p: Array) -> Standardizer:
-        """Learn from rows with probabilities p, in two passes over chunks of rows."""
+        """Compute from rows with probabilities p, in two passes over chunks of rows."""
         chunks = [slice(i, i + _CHUNK_ROWS) for i in range(0, X.shape[0], _CHUNK_ROWS)]
         reference = X[0].astype(float)
         center = sum(p[c] @ (X[c] - reference) for c in chunks) + reference
         variance = sum(p[c] @ (X[c] - center) ** 2 for c in chunks)
         low, high = X.min(axis=0), X.max(axis=0)
         scale = np.sqrt(variance)
-        # A spread of a few units in the last place is rounding, not variation.
+        # A range of a few units in the last place is rounding error, not variation.
         noise = 8 * np.finfo(X.dtype).eps * np.maximum(np.abs(low), np.abs(high))
         varying = (high > low) & (scale > noise)
         return cls(center, np.where(varying, scale, 1.0), varying)
@@ -51,7 +51,7 @@ class Standardizer:
         return (X[:, v] - self.center[v]) / self.scale[v]
 
     def keep(self, columns: Index) -> Standardizer:
-        """Leave out all varying columns but those at these positions among them."""
+        """Keep only the varying columns at these positions (among the varying columns)."""
         varying = np.zeros_like(self.varying)
         varying[np.flatnonzero(self.varying)[columns]] = True
         return replace(self, varying=varying)

@@ -1,4 +1,4 @@
-"""The types that the numeric code shares."""
+"""Type aliases of the numeric code."""
 
 from __future__ import annotations
 

@@ -27,8 +27,10 @@ import scipy.sparse as sp
 
 from sobolev._typing import Array, Index, Mask
 
-# Keep squares and quotients finite, in single precision too.
+# Bounds that keep squares and quotients finite, also in single precision.
 MAX_RATIO, SMALLEST = 1e15, 1e-30
+# Groups of columns, by position or name.
+GroupsLike = Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]]
 
 
 def normalized_importances(squared_gradients: Array, epsilon: float = 0.0) -> Array:
@@ -37,14 +39,14 @@ def normalized_importances(squared_gradients: Array, epsilon: float = 0.0) -> Ar
     Parameters
     ----------
     squared_gradients : array of shape (d,)
-        The mean squared partial derivatives of the critic.
+        Mean squared partial derivatives of the critic.
     epsilon : float, default=0.0
-        The perturbation that keeps every importance positive.
+        Perturbation that keeps every importance positive.
 
     Returns
     -------
     array of shape (d,)
-        Non-negative, of sum one; uniform when every gradient vanishes.
+        Nonnegative importances that sum to one; uniform if every gradient vanishes.
 
     Examples
     --------
@@ -77,7 +79,7 @@ def sobolev_penalty(squared_gradients: Array, eta: Array, epsilon: float = 0.0) 
 def risk(joint: Any, second: Any, rho: float, mean: Any = 0.0) -> Any:
     """The penalised witness of a row: f(x, y) - E f(x, ỹ) - rho/2 E f(x, ỹ)², over responses ỹ.
 
-    Its mean over new rows is the held-out criterion. With ``rho=1`` and one response it is half
+    Its mean over new rows is the held-out criterion. With ``rho=1`` and one response it is half of
     the reduction of the squared error.
 
     Parameters
@@ -94,7 +96,7 @@ def risk(joint: Any, second: Any, rho: float, mean: Any = 0.0) -> Any:
     Returns
     -------
     array
-        Numpy and torch alike.
+        Risk of each row, as a numpy array or torch tensor like the input.
     """
     return joint - mean - 0.5 * rho * second
 
@@ -118,22 +120,22 @@ def mirror_step(
     Parameters
     ----------
     eta, squared_gradients : array of shape (..., d)
-        The current importances (positive) and mean squared derivatives.
+        Current importances (positive) and mean squared derivatives.
     step : float or array
-        The step size.
+        Step size.
     epsilon : float, default=0.0
-        The perturbation.
+        Perturbation.
     relative : bool, default=True
-        Whether the gradient is divided by its value at the optimum; the paper does not.
+        Whether to divide the gradient by its value at the optimum, which the paper does not do.
     max_move : float, default=10.0
-        Largest change of log eta in one step; keeps exp() finite when some eta is far too small.
+        Largest change of log eta in one step; keeps exp() finite if some eta is far too small.
     xp : module, default=numpy
-        The module, numpy or torch, that the arrays belong to.
+        Module of the arrays, numpy or torch.
 
     Returns
     -------
     array of shape (..., d)
-        The new importances, positive and of sum one.
+        New importances, positive and with sum one.
 
     Examples
     --------
@@ -163,7 +165,7 @@ class Groups:
 
     See Also
     --------
-    parse_groups : build it from lists of columns or from a mapping.
+    parse_groups : Build groups from lists of columns or from a mapping.
     """
 
     def __init__(self, membership: Any, names: Sequence[str]) -> None:
@@ -172,16 +174,16 @@ class Groups:
 
     @property
     def n_groups(self) -> int:
-        """The number of groups."""
+        """Number of groups."""
         return int(self.membership.shape[0])
 
     @property
     def n_memberships(self) -> Index:
-        """In how many groups each feature is."""
+        """Number of groups that contain each feature."""
         return np.asarray(self.membership.sum(axis=0)).ravel().astype(np.intp)
 
     def squared_gradients(self, per_feature: Array) -> Array:
-        """Sum the squared gradients of each group's features."""
+        """Sums of the squared gradients over the features of each group."""
         return self.membership @ per_feature
 
     def feature_weights(self, eta: Array) -> Array:
@@ -194,7 +196,7 @@ class Groups:
         size = self.membership.sum(axis=1)
         share = np.divide(eta, total, out=np.zeros_like(eta), where=total > 0)
         split = per_feature * (self.membership.T @ share)
-        # A group without any gradient shares its (tiny) importance equally.
+        # A group without gradients divides its (tiny) importance equally.
         flat = np.where(total > 0, 0.0, eta / size)
         return split + self.membership.T @ flat
 
@@ -206,27 +208,28 @@ class Groups:
 
 
 def parse_groups(
-    groups: Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]],
+    feature_groups: GroupsLike,
     n_features: int,
     feature_names: Sequence[str] | None = None,
 ) -> Groups:
     """Read groups given as lists of columns or as a mapping from a name to its columns.
 
     Columns are given by position or by name. A feature that no group mentions becomes a group of
-    its own, so nothing is left out silently.
+    its own.
 
     Parameters
     ----------
-    groups : mapping or sequence of sequences
-        For example ``{"dose": ["dose_1", "dose_2"]}`` or ``[[0, 1], [1, 2]]``.
+    feature_groups : mapping or sequence of sequences
+        Groups, for example ``{"dose": ["dose_1", "dose_2"]}`` or ``[[0, 1], [1, 2]]``.
     n_features : int
-        The number of columns of X.
+        Number of columns of X.
     feature_names : sequence of str, optional
-        Their names, for groups given by name.
+        Names of the columns, for groups given by name.
 
     Returns
     -------
     Groups
+        The parsed groups.
 
     Examples
     --------
@@ -234,25 +237,25 @@ def parse_groups(
     >>> parse_groups({"a": [0, 2]}, n_features=4).names
     ['a', 'x1', 'x3']
     """
-    if isinstance(groups, Mapping):
-        names, members = [str(name) for name in groups], list(groups.values())
-    elif isinstance(groups, Sequence) and not isinstance(groups, str):
-        members = list(groups)
+    if isinstance(feature_groups, Mapping):
+        names, members = [str(name) for name in feature_groups], list(feature_groups.values())
+    elif isinstance(feature_groups, Sequence) and not isinstance(feature_groups, str):
+        members = list(feature_groups)
         names = [f"group{i}" for i in range(len(members))]
     else:
         raise TypeError(
-            "groups must be a list of lists of columns or a mapping from a group's name to its "
-            f"columns; got {type(groups).__name__}."
+            "feature_groups must be a list of lists of columns or a mapping from group names to "
+            f"lists of columns; got {type(feature_groups).__name__}."
         )
     position = {} if feature_names is None else {name: i for i, name in enumerate(feature_names)}
     rows: list[int] = []
     columns: list[int] = []
     for k, (name, group) in enumerate(zip(names, members, strict=True)):
         if isinstance(group, (str, Integral)):
-            raise TypeError(f"group {name!r} is {group!r}; give a list of columns, [{group!r}].")
+            raise TypeError(f"group {name!r} is {group!r}; pass a list of columns, [{group!r}].")
         found = sorted({_column(c, name, n_features, position) for c in group})
         if not found:
-            raise ValueError(f"group {name!r} is empty; give it at least one column or drop it.")
+            raise ValueError(f"group {name!r} is empty; it needs at least one column.")
         rows += [k] * len(found)
         columns += found
     alone = sorted(set(range(n_features)) - set(columns))
@@ -264,13 +267,14 @@ def parse_groups(
 
 
 def disjoint_groups(
-    groups: Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]], feature_names: Sequence[str]
+    feature_groups: GroupsLike,
+    feature_names: Sequence[str],
 ) -> dict[str, Index]:
-    """The columns of each group by its name, for groups that are selected as one.
+    """The columns of each group, for groups that are selected as one.
 
-    Every column belongs to one group; a column in two groups is an error.
+    Every column belongs to exactly one group; a column in two groups is an error.
     """
-    parsed = parse_groups(groups, len(feature_names), feature_names)
+    parsed = parse_groups(feature_groups, len(feature_names), feature_names)
     twice = np.flatnonzero(parsed.n_memberships > 1)
     if twice.size:
         raise ValueError(
@@ -296,34 +300,34 @@ def _column(column: Any, group: str, n_features: int, position: Mapping[str, int
     if isinstance(column, str):
         if column not in position:
             raise ValueError(
-                f"group {group!r} names column {column!r}, which X does not have; "
+                f"group {group!r} names column {column!r}, but X has no such column; "
                 "pass a DataFrame with that column or use positions."
             )
         return position[column]
     raise TypeError(
-        f"group {group!r} holds {column!r}; columns are given by position (int) or name (str)."
+        f"group {group!r} contains {column!r}; give columns by position (int) or name (str)."
     )
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The terms of the corollary: SIC = half the mean difference = the sum of three penalties.
+    """The decomposition of SIC: half the mean difference equals the sum of three penalties.
 
     Attributes
     ----------
     mean_difference : float
         Mean of f under the joint distribution minus its mean under the product of the marginals.
     per_feature : array of shape (d,)
-        Each feature's part of the gradient penalty, lam/2 E|∂_j f|² / eta_j: how much of the
-        dependence it explains.
+        Contribution of each feature to the gradient penalty, lam/2 E|∂_j f|² / eta_j: the part of
+        the dependence that it explains.
     gradient : float
         lam/2 times the squared Sobolev penalty, the sum of ``per_feature``.
     function : float
-        rho/2 E f².
+        Penalty on the function values, rho/2 E f².
     norm : float
-        tau/2 times the squared norm of f in its function space.
+        Penalty on the norm, tau/2 times the squared norm of f in its function space.
     per_target : array of shape (n_outputs,) or (0,)
-        Each response's part, lam/2 E|∂f/∂y_l|² / zeta_l, if sparsity in y was asked for.
+        Contribution of each response, lam/2 E|∂f/∂y_l|² / zeta_l, if responses are selected.
     """
 
     mean_difference: float
@@ -339,23 +343,23 @@ class Decomposition:
 
     @property
     def sic(self) -> float:
-        """SIC as the sum of the penalties."""
+        """SIC, the sum of the penalties."""
         return self.gradient + self.function + self.norm + float(self.per_target.sum())
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Terms that add up to the witness of each row.
+    """Contributions that add up to the witness of each row.
 
     Attributes
     ----------
     features : array of shape (n, d)
-        The contribution of each feature.
+        Contribution of each feature.
     target : array of shape (n,)
-        The contribution of the response by itself.
+        Contribution of the response by itself.
     base : array of shape (n,)
-        The rest: the witness of the mean row for kernel critics, what biases add for neural ones,
-        zero for homogeneous critics.
+        Remainder: the witness of the mean row for kernel critics, the contribution of the biases
+        for neural critics, zero for homogeneous critics.
     """
 
     features: Array
@@ -368,7 +372,7 @@ class Explanation:
         return self.features.sum(axis=1) + self.target + self.base
 
     def among(self, columns: Mask) -> Explanation:
-        """The same with features of no contribution between, where ``columns`` is False."""
+        """Extend to all columns, with zero contributions where ``columns`` is False."""
         features = np.zeros((self.features.shape[0], columns.size))
         features[:, columns] = self.features
         return replace(self, features=features)

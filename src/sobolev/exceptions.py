@@ -1,4 +1,4 @@
-"""The warnings and errors of the package: doubts about statistics or optimisation."""
+"""Warnings and errors of the package."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
 
 
 class SobolevWarning(UserWarning):
-    """Base of every warning that the package raises."""
+    """Base class of all warnings of the package."""
 
 
 class ConvergenceWarning(SobolevWarning, _SklearnConvergenceWarning):
-    """The solver stopped at ``max_iter`` before the fixed point was reached."""
+    """An iterative solver stopped before it converged."""
 
 
 class DataWarning(SobolevWarning):
-    """Part of the data carries no information: constant columns, rows of zero weight."""
+    """Part of the data carries no information, such as constant or collinear columns."""
 
 
 class ConstantColumnWarning(DataWarning):
-    """Some columns are constant and get importance zero."""
+    """Some columns are constant; they get importance zero and cannot be selected."""
 
 
 class ConditionalModelWarning(SobolevWarning):
-    """The model of a column given the others does not fit: p-values may be too small."""
+    """The model of a column given the others does not fit; p-values may be too small."""
 
 
 class KnockoffModelWarning(SobolevWarning):
-    """Knockoffs do not look like their columns: the false discovery rate may be exceeded."""
+    """Knockoffs do not match their columns; the false discovery rate may exceed its level."""
 
 
 class TargetError(ValueError):
-    """The response cannot be encoded: one class only, a constant, or a label unknown to the fit."""
+    """The response cannot be encoded: a single class, a constant, or a label not seen in fit."""
 
 
 class DivergenceError(ArithmeticError):
-    """Training broke down: the loss of a network is no longer finite."""
+    """Training diverged: the loss of a network is not finite."""
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The selection rule that every SIC estimator shares: by rank, threshold or the mean."""
+"""The selection rule of the SIC estimators: by number, by threshold or by the mean."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ def select(
     n_features_to_select: int | float | None = None,
     threshold: float | None = None,
 ) -> Mask:
-    """The selection rule: the largest, those above a threshold, or those above the mean 1/d.
+    """Select the features with the largest importances, or those above a threshold.
 
-    A feature of importance zero is never selected.
+    A feature with importance zero is never selected.
 
     Parameters
     ----------
     importances : array of shape (d,)
-        Importances of sum one.
-    n_features_to_select : int, float or None
-        How many, or which fraction.
-    threshold : float or None
-        The least importance; 1/d if neither is given.
+        Importances that sum to one.
+    n_features_to_select : int, float or None, default=None
+        Number of features to select, or their fraction.
+    threshold : float or None, default=None
+        Importance that a feature must exceed; the mean, 1/d, if both parameters are None.
 
     Returns
     -------
     array of bool, shape (d,)
+        Mask of the selected features.
 
     Examples
     --------
@@ -47,14 +48,14 @@ def select(
     """
     d = importances.size
     if n_features_to_select is not None and threshold is not None:
-        raise ValueError("give n_features_to_select or threshold, not both.")
+        raise ValueError("pass n_features_to_select or threshold, not both.")
     if n_features_to_select is None:
         level = 1.0 / d if threshold is None else threshold
         if not isinstance(level, Real) or isinstance(level, bool):
             raise TypeError(f"threshold must be a number; got {threshold!r}.")
         if d == 1 and threshold is None:
             return importances > 0
-        # A share of exactly 1/d that rounding lifts is not above the mean.
+        # An importance of 1/d plus rounding error is not above the mean.
         return (importances > 0) & (importances > level * (1 + 1e-9))
     count = _count(n_features_to_select, d)
     mask = np.zeros(d, dtype=bool)
@@ -67,22 +68,22 @@ def _count(n_features_to_select: Any, d: int) -> int:
     if number and isinstance(n_features_to_select, Integral):
         if not 1 <= int(n_features_to_select) <= d:
             raise ValueError(
-                f"n_features_to_select={n_features_to_select} must lie between 1 and the number "
+                f"n_features_to_select={n_features_to_select} must be between 1 and the number "
                 f"of features, {d}."
             )
         return int(n_features_to_select)
     if number and 0 < float(n_features_to_select) <= 1:
         return max(1, round(float(n_features_to_select) * d))
     raise ValueError(
-        "n_features_to_select must be a count or a fraction in (0, 1]; "
+        "n_features_to_select must be an integer or a fraction in (0, 1]; "
         f"got {n_features_to_select!r}."
     )
 
 
 class SICSelectorMixin(SummaryMixin, SelectorMixin):
-    """Selector behaviour of an estimator with ``feature_importances_``.
+    """Selector methods for an estimator with ``feature_importances_``.
 
-    The estimator stores ``n_features_to_select`` and ``threshold`` as parameters.
+    The estimator must have the parameters ``n_features_to_select`` and ``threshold``.
     """
 
     n_features_to_select: int | float | None

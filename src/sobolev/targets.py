@@ -1,12 +1,12 @@
 r"""Encodings of the response into a centred, whitened basis psi(y).
 
 The critic is :math:`f(x, y) = \phi(x)^\top U \psi(y)`. With :math:`E\,\psi = 0` and
-:math:`E\,\psi\psi^\top = I` under the empirical law of y, every expectation under the product of
-the marginals is exact and needs no permuted sample. What psi is:
+:math:`E\,\psi\psi^\top = I` under the empirical distribution of y, every expectation under the
+product of the marginals is exact and needs no permuted sample. The encoding psi is
 
-- regression: the standardised response; or normal scores; or orthonormal polynomials;
-- classification: the whitened indicators, one column fewer than there are classes;
-- several responses: the whitened columns together.
+- for regression, the standardised response, its normal scores, or orthonormal polynomials;
+- for classification, the whitened indicators, one column fewer than there are classes;
+- for several responses, all columns whitened together.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pandas as pd
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, clone
 
+from sobolev._parameters import check_option
 from sobolev._typing import AnyArray, Array
 from sobolev.exceptions import TargetError
 
@@ -31,7 +32,7 @@ class TargetColumn:
     """The raw basis of one column of y: indicators, or polynomials of a standardised number.
 
     ``recurrence`` holds (a_k, b_k) of b_k p_k(z) = (z - a_k) p_{k-1}(z) - b_{k-1} p_{k-2}(z), the
-    polynomials that are orthonormal under the law of z.
+    polynomials that are orthonormal under the distribution of z.
     """
 
     name: str
@@ -43,7 +44,7 @@ class TargetColumn:
     recurrence: Array = field(default_factory=lambda: np.empty((0, 2)))
 
     def values(self, column: AnyArray) -> Array:
-        """The raw basis at a column, (n, n_raw)."""
+        """The raw basis of a column, (n, n_raw)."""
         if self.classes is not None:
             return self._indicators(column)
         z = self.standardize(finite_numbers(column, self.name))
@@ -56,7 +57,7 @@ class TargetColumn:
         return np.column_stack(basis[2:])
 
     def standardize(self, numbers: Array) -> Array:
-        """Numbers in standard units."""
+        """Numbers as normal scores, if the column has them, and in standard units."""
         if self.knots.size:
             numbers = np.interp(numbers, self.knots, self.scores)
         return (numbers - self.center) / self.scale
@@ -64,7 +65,7 @@ class TargetColumn:
     def _indicators(self, column: AnyArray) -> Array:
         assert self.classes is not None
         labels = as_labels(column)
-        if self.classes.dtype.kind == "U":  # labels of mixed types are known by their text
+        if self.classes.dtype.kind == "U":  # labels of mixed types are compared as text
             labels = labels.astype(str)
         code = np.searchsorted(self.classes, labels)
         code = np.minimum(code, self.classes.size - 1)
@@ -83,23 +84,23 @@ class TargetEncoder(BaseEstimator):
     Parameters
     ----------
     target_type : {"auto", "regression", "classification"}, default="auto"
-        How to read y. "auto" reads text, booleans and integers with at most 20 distinct values as
-        labels, everything else as numbers.
+        Type of the response. "auto" treats text, booleans and integers with at most 20 distinct
+        values as labels, everything else as numbers.
     basis : {"standard", "normal_scores", "polynomial"}, default="standard"
         Basis of a numeric response.
     degree : int, default=3
         Degree of the polynomial basis.
     select : bool, default=False
-        Whether the columns of a numeric y with several columns get importances, too.
+        Whether the columns of a numeric y with several columns get importances as well.
 
     Attributes
     ----------
     classes_ : array or None
-        The sorted labels of a single categorical response.
+        Sorted labels of a single categorical response; None otherwise.
     n_outputs_ : int
-        The number of columns of y.
+        Number of columns of y.
     whitener_ : array of shape (n_raw, k)
-        psi(y) = (raw basis - mean) @ whitener_.
+        Whitening matrix: psi(y) = (raw basis - mean) @ whitener_.
 
     Examples
     --------
@@ -125,7 +126,7 @@ class TargetEncoder(BaseEstimator):
         self.select = select
 
     def fit(self, y: Any, sample_weight: Array | None = None) -> TargetEncoder:
-        """Learn the encoding of y."""
+        """Fit the encoding to y."""
         self.check_parameters()
         table = as_columns(y)
         weights = _probabilities(sample_weight, len(table[0]))
@@ -142,16 +143,17 @@ class TargetEncoder(BaseEstimator):
         return self
 
     def transform(self, y: Any) -> Array:
-        """Encode y, the rows of fit or new ones.
+        """Encode y.
 
         Returns
         -------
         array of shape (n, k)
+            psi(y) of each row.
         """
         table = as_columns(y)
         if len(table) != self.n_outputs_:
             raise ValueError(
-                f"y has {len(table)} columns, but {self.n_outputs_} were given to fit."
+                f"y has {len(table)} columns, but {self.n_outputs_} were passed to fit."
             )
         return (self._raw(table) - self.mean_) @ self.whitener_
 
@@ -160,15 +162,15 @@ class TargetEncoder(BaseEstimator):
         return self._raw(as_columns(y))
 
     def unstandardized(self, values: Array) -> Array:
-        """Numbers in the units of y from standardised ones, (n, n_outputs)."""
+        """Convert standardised numbers to the units of y, (n, n_outputs)."""
         scale = np.array([column.scale for column in self.columns_])
         return values * scale + np.array([column.center for column in self.columns_])
 
     @property
     def output_weights(self) -> Array:
-        """Loadings of each numeric response on psi, ∂psi/∂y for responses in standard units.
+        """Derivatives ∂psi/∂y for numeric responses in standard units.
 
-        Row l holds t_l with ∂f/∂y_l = phi(x)' U t_l. Only linear encodings have it.
+        Row l is t_l with ∂f/∂y_l = phi(x)' U t_l. Only linear encodings have constant derivatives.
         """
         if any(c.classes is not None or c.recurrence.size or c.knots.size for c in self.columns_):
             raise ValueError(
@@ -178,16 +180,9 @@ class TargetEncoder(BaseEstimator):
         return self.whitener_
 
     def check_parameters(self) -> None:
-        """Refuse unknown settings."""
-        if self.target_type not in ("auto", "regression", "classification"):
-            raise ValueError(
-                f"target={self.target_type!r} is unknown; "
-                'use "auto", "regression" or "classification".'
-            )
-        if self.basis not in ("standard", "normal_scores", "polynomial"):
-            raise ValueError(
-                f'basis={self.basis!r} is unknown; use "standard", "normal_scores" or "polynomial".'
-            )
+        """Raise an error for invalid parameters."""
+        check_option("target", self.target_type, ("auto", "regression", "classification"))
+        check_option("basis", self.basis, ("standard", "normal_scores", "polynomial"))
         if self.basis == "polynomial" and self.degree not in range(1, 11):
             raise ValueError(f"degree={self.degree!r} must be an integer from 1 to 10.")
 
@@ -199,14 +194,12 @@ class TargetEncoder(BaseEstimator):
             classes = np.unique(as_labels(column))
             if classes.size < 2:
                 raise TargetError(
-                    f"{name} has one class only ({classes[0].item()!r}); two or more are needed."
+                    f"{name} has one class only ({classes[0].item()!r}); at least two are needed."
                 )
             return TargetColumn(name, classes=classes)
         numbers = finite_numbers(column, name)
         if np.ptp(numbers) == 0:
-            raise TargetError(
-                f"{name} is constant ({numbers[0]:g}); a response must vary to depend on X."
-            )
+            raise TargetError(f"{name} is constant ({numbers[0]:g}); the response must vary.")
         encoded = TargetColumn(name)
         if self.basis == "normal_scores":
             encoded.knots, encoded.scores = _normal_scores(numbers, weights)
@@ -231,7 +224,7 @@ class TargetEncoder(BaseEstimator):
 
 
 def resolve_target(target: Any) -> TargetEncoder:
-    """A fresh encoder from the parameter ``target``: a type of response or an encoder."""
+    """Return an unfitted encoder for the parameter ``target``, a type or an encoder."""
     if isinstance(target, TargetEncoder):
         return clone(target)
     if isinstance(target, str):
@@ -242,15 +235,15 @@ def resolve_target(target: Any) -> TargetEncoder:
 
 
 def whitener(covariance: Array) -> Array:
-    """W with W' S W = I, column by column (Gram and Schmidt); dependent columns add nothing.
+    """W with W' S W = I by Gram-Schmidt; linearly dependent columns are dropped.
 
-    Unlike principal axes it does not turn when eigenvalues are equal, as for classes of one size.
+    Unlike principal axes, W is stable if eigenvalues are equal, as for classes of equal size.
     """
     found: list[Array] = []
     for j in range(covariance.shape[0]):
         w = np.zeros(covariance.shape[0])
         w[j] = 1.0
-        for _ in range(2):  # twice is enough
+        for _ in range(2):  # twice, for orthogonality up to rounding
             for before in found:
                 w -= (before @ covariance @ w) * before
         variance = float(w @ covariance @ w)
@@ -260,7 +253,7 @@ def whitener(covariance: Array) -> Array:
 
 
 def as_columns(y: Any) -> list[AnyArray]:
-    """Split y into columns, each of its own type; objects that are all numbers become numbers."""
+    """Split y into columns, each with its own type; objects become numbers if all of them are."""
     if hasattr(y, "columns") and hasattr(y, "iloc"):  # a DataFrame: types differ by column
         return [_column_array(y.iloc[:, i]) for i in range(y.shape[1])]
     array = np.asarray(y)
@@ -274,9 +267,9 @@ def as_columns(y: Any) -> list[AnyArray]:
 def _column_array(column: Any) -> AnyArray:
     array = np.asarray(column)
     if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y holds complex numbers.")
+        raise ValueError("Complex data not supported: y contains complex numbers.")
     if array.dtype.kind in "mM":
-        raise ValueError("y holds dates or durations; convert them to numbers first.")
+        raise ValueError("y contains dates or durations; convert them to numbers first.")
     if array.dtype.kind == "O":
         missing = pd.isna(array).tolist()
         if any(missing):
@@ -289,7 +282,7 @@ def _column_array(column: Any) -> AnyArray:
 
 
 def as_labels(column: AnyArray) -> AnyArray:
-    """Labels that can be sorted: text when they are of mixed types."""
+    """Labels that can be sorted; labels of mixed types become text."""
     if column.dtype.kind == "O":
         kinds = {type(v) for v in column}
         return np.array(column.tolist() if len(kinds) == 1 else [str(v) for v in column])
@@ -299,7 +292,7 @@ def as_labels(column: AnyArray) -> AnyArray:
 
 
 def finite_numbers(column: AnyArray, name: str) -> Array:
-    """A column as finite floats; an error names it otherwise."""
+    """Convert a column to finite floats; an error names the column if that fails."""
     try:
         numbers = column.astype(float)
     except (TypeError, ValueError):
@@ -320,7 +313,7 @@ def _probabilities(sample_weight: Array | None, n: int) -> Array:
 
 
 def _normal_scores(numbers: Array, weights: Array) -> tuple[Array, Array]:
-    """Distinct values and the normal quantile of their mid-distribution."""
+    """Distinct values, and normal quantiles of their mid-distribution function."""
     knots, code = np.unique(numbers, return_inverse=True)
     mass = np.bincount(code, weights=weights)
     return knots, ndtri(np.cumsum(mass) - mass / 2)
@@ -329,7 +322,7 @@ def _normal_scores(numbers: Array, weights: Array) -> tuple[Array, Array]:
 def _orthonormal_recurrence(z: Array, weights: Array, degree: int) -> Array:
     """Coefficients (a_k, b_k) of the polynomials orthonormal under the weights (Stieltjes).
 
-    Fewer than ``degree`` when z has too few distinct values to tell the powers apart.
+    There are fewer than ``degree`` if z has too few distinct values.
     """
     before, current, norm = np.zeros_like(z), np.ones_like(z), 0.0
     recurrence = []

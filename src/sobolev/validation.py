@@ -1,4 +1,4 @@
-"""The door: every table is checked here once, with errors that name the column and the remedy."""
+"""Validation of tables; error messages name the column and how to fix it."""
 
 from __future__ import annotations
 
@@ -19,21 +19,25 @@ MIN_ROWS = 4
 def validate_training(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True
 ) -> tuple[Array, Any, Array]:
-    """Check X, y and the weights; errors name the column and the remedy.
+    """Validate X, y and the weights.
 
     Parameters
     ----------
     estimator : estimator
-        Stores ``n_features_in_`` and ``feature_names_in_`` when ``reset``.
+        Estimator that gets ``n_features_in_`` and ``feature_names_in_`` if ``reset`` is True.
     X, y : array-like or DataFrame
-        The data.
+        Training data.
     sample_weight : array-like, optional
-        Non-negative weights of the rows.
+        Nonnegative weights of the rows.
+    reset : bool, default=True
+        Whether to store the names and the number of columns, or to compare X with them.
 
     Returns
     -------
     X : array of float, shape (n, d)
-    y : as given, rows checked
+        Validated rows.
+    y : array or DataFrame
+        Validated response.
     weights : array of shape (n,)
         Probabilities of the rows.
     """
@@ -52,7 +56,9 @@ def validate_training(
         )
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if weights.sum() <= 0:
-        raise ValueError("sample_weight is zero for every row; give some row a positive weight.")
+        raise ValueError(
+            "sample_weight is zero for all rows; at least one row needs a positive weight."
+        )
     used = int(np.count_nonzero(weights))
     if used < MIN_ROWS:
         raise ValueError(
@@ -63,11 +69,11 @@ def validate_training(
 
 
 def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
-    """Check the rows of X; text, NaN and infinity are reported by column."""
+    """Validate the rows of X; text, NaN and infinity are reported by column."""
     if sp.issparse(X):
         raise TypeError(
-            "Sparse X is not supported: kernels and gradients are dense; pass X.toarray(), "
-            "or select among fewer columns first."
+            "Sparse X is not supported, since kernels and gradients are dense; pass X.toarray(), "
+            "or reduce the number of columns first."
         )
     reject_text_columns(X)
     try:
@@ -88,7 +94,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
 
 
 def feature_names(estimator: Any) -> list[str]:
-    """Names of the columns that an estimator was fitted to; x0, x1 and so on without names."""
+    """Names of the columns that an estimator was fitted to; x0, x1, ... if it has no names."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         return [f"x{j}" for j in range(estimator.n_features_in_)]
@@ -104,7 +110,7 @@ def column_names(X: Any, d: int) -> list[str]:
 
 
 def reject_text_columns(X: Any) -> None:
-    """Refuse a table with columns that are not numbers, by name."""
+    """Raise an error that names the columns that are not numeric."""
     columns = getattr(X, "columns", None)
     if columns is None:
         return
@@ -118,8 +124,8 @@ def reject_text_columns(X: Any) -> None:
 
 
 def not_numbers(columns: list[Any]) -> str:
-    """The message for columns that are not numbers."""
-    shown = ", ".join(repr(name) for name in columns[:5]) + (" …" if len(columns) > 5 else "")
+    """Error message for columns that are not numeric."""
+    shown = list_some([repr(name) for name in columns])
     return (
         f"X has columns that are not numbers: {shown}. Encode them (for example with "
         "pandas.get_dummies, one group of columns for each variable) or drop them."
@@ -127,7 +133,7 @@ def not_numbers(columns: list[Any]) -> str:
 
 
 def _text_positions(X: Any) -> list[int]:
-    """Positions of the columns of an array that do not convert to numbers."""
+    """Positions of the columns of an array that cannot be converted to numbers."""
     bad = []
     for j, column in enumerate(np.asarray(X, dtype=object).T):
         try:
@@ -150,7 +156,7 @@ def _is_numeric(column: Any) -> bool:
 
 
 def reject_non_finite(X: Array, original: Any) -> None:
-    """Refuse NaN and infinity; the message counts them by column."""
+    """Raise an error for NaN and infinity, with their number in each column."""
     with np.errstate(invalid="ignore", over="ignore"):
         if np.isfinite(X.sum()):
             return
@@ -169,24 +175,24 @@ def reject_non_finite(X: Array, original: Any) -> None:
 
 
 def list_some(names: Sequence[str], most: int = 5) -> str:
-    """Names for a message: the first few, and how many more there are."""
+    """The first names of a list for a message, and the number of further ones."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def take_rows(y: Any, rows: Any) -> Any:
-    """Some rows of a response, by position or mask, whatever holds it."""
+    """Rows of a response, by position or mask."""
     return y.iloc[rows] if hasattr(y, "iloc") else np.asarray(y)[rows]
 
 
 def plain_target(y: Any) -> Any:
-    """Keep DataFrames (their columns may differ in type); everything else becomes an array."""
+    """Convert a response to an array; DataFrames, whose columns may differ in type, are kept."""
     if hasattr(y, "columns") and hasattr(y, "to_numpy"):
         if hasattr(y, "iloc"):
             return y
         return pd.DataFrame({name: y[name].to_numpy() for name in y.columns})  # polars
     y_array: AnyArray = np.asarray(y)
     if y_array.ndim == 0:
-        raise ValueError("y must be one or two dimensional, not a single value.")
+        raise ValueError("y must have one or two dimensions, but is a single value.")
     _num_samples(y_array)
     return y_array

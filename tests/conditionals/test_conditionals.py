@@ -1,4 +1,4 @@
-"""Conditional models: grids are laws, leave-one-out is exact, fitted rows are predicted unseen."""
+"""Conditional models: grids are distributions, leave-one-out is exact, rows are out of fold."""
 
 import pickle
 

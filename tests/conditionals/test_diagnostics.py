@@ -1,4 +1,4 @@
-"""Diagnostics of conditional models: right laws pass, each kind of wrong law fails by its check."""
+"""Diagnostics of conditional models: correct ones pass, wrong ones fail the matching check."""
 
 import warnings
 
@@ -43,7 +43,7 @@ def heavy(n=600, seed=0):
 
 
 class Truth:
-    """The law of ``correlated``, moved by ``shift`` along one column and stretched."""
+    """The distribution of ``correlated``, shifted along one column by ``shift`` and rescaled."""
 
     def __init__(self, d=8, shift=0.0, stretch=1.0):
         self.precision = np.linalg.inv(np.eye(d) + 1)
@@ -112,7 +112,7 @@ def test_pvalues_of_the_truth_are_uniform():
     assert (np.mean(pvalues[:, 1:3] <= 0.5, axis=0) >= 0.2).all()
 
 
-def test_a_normal_law_of_binary_columns_fails_and_a_mixed_one_passes():
+def test_a_normal_model_of_binary_columns_fails_and_a_mixed_one_passes():
     X = binary()
     found = diagnose_conditional(GaussianConditional().fit(X), X)
     assert sorted(found.failing) == [0, 2, 4, 6]
@@ -123,7 +123,7 @@ def test_a_normal_law_of_binary_columns_fails_and_a_mixed_one_passes():
     assert not right.off_values.any()
 
 
-def test_an_overfitted_law_fails_though_its_own_rows_look_right():
+def test_an_overfitted_model_fails_although_it_fits_its_own_rows():
     X = correlated(120, 80)
     model = InSample().fit(X)
     assert diagnose_conditional(model, X, refit=False).score == 1  # what a refit is for
@@ -142,7 +142,7 @@ def test_means_that_are_mostly_noise_fail():
     assert not failed(found, "uniform").any()  # residuals of unseen rows: the width is right
 
 
-def test_a_law_that_ignores_the_other_columns_fails():
+def test_a_model_that_ignores_the_other_columns_fails():
     X = correlated()
     found = diagnose_conditional(Marginal().fit(X), X)
     assert found.effects[:, 0].max() < 0.06  # calibrated, taken alone
@@ -269,7 +269,7 @@ def test_the_warning_names_columns_and_remedy():
     with pytest.warns(ConditionalModelWarning, match=r'and 3 more; .*scale="auto"'):
         warn_if_misfit(found)
     X = correlated()
-    with pytest.warns(ConditionalModelWarning, match="the mean must follow"):
+    with pytest.warns(ConditionalModelWarning, match="the mean must depend"):
         warn_if_misfit(diagnose_conditional(Marginal().fit(X), X))
     with pytest.warns(ConditionalModelWarning, match="width or shape"):
         warn_if_misfit(diagnose_conditional(Truth(stretch=0.5), X))

@@ -64,7 +64,7 @@ def test_frames_and_pairs(tmp_path):
 
 
 def test_the_description_calls_it_a_substitute(tmp_path):
-    assert "substitute for the matrix of the paper" in load_plx4720(write(tmp_path)).DESCR
+    assert "substitute for the data of the paper" in load_plx4720(write(tmp_path)).DESCR
 
 
 def test_errors_name_the_cause(tmp_path, monkeypatch):

@@ -171,7 +171,7 @@ def test_sine_radius_response():
     np.testing.assert_allclose(bunch.target, 5 * np.sin(4 * np.pi * radius), atol=1e-10)
 
 
-# The laws
+# The distributions
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])

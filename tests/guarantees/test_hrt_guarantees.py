@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from sobolev.inference.replacements import null_table
 
 from sobolev import ConvexSIC
 from sobolev.conditionals import MixedConditional
 from sobolev.datasets import make_liang, make_sinexp
 from sobolev.inference.null_distribution import NullTable
+from sobolev.inference.replacements import null_table
 from sobolev.inference.saddlepoint import saddlepoint_pvalue
 
 N_DRAWS = 10**6
@@ -23,7 +23,8 @@ def tables(source, n, statistic):
     evaluator = model.evaluator(X[n:], y[n:], statistic)
     order = np.argsort(-model.feature_importances_)
     for j in [*order[:6], *order[-4:]]:
-        yield null_table(evaluator, int(j), X[n:, j], *conditional.grid(X[n:], int(j)))
+        distribution = conditional.grid(X[n:], int(j), np.arange(n, 2 * n))
+        yield null_table(evaluator, int(j), X[n:, j], *distribution)
 
 
 @pytest.mark.slow

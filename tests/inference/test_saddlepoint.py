@@ -1,4 +1,4 @@
-"""Tails of sums of discrete rows, against exact laws: lattices, heavy rows, edges."""
+"""Tails of sums of discrete rows, against exact distributions: lattices, heavy rows, edges."""
 
 import warnings
 
@@ -23,7 +23,7 @@ def tails_of_integers(steps, weights):
     return np.cumsum(mass[::-1])[::-1], shift
 
 
-def exact_law(values, weights):
+def exact_distribution(values, weights):
     """Sorted atoms and tails of the sum of a few rows, all combinations."""
     atoms, masses = np.zeros(1), np.ones(1)
     for v, w in zip(values, weights, strict=True):
@@ -51,7 +51,7 @@ def ends(values, weights):
 
 
 def integer_family(kind, n=50, B=20, seed=0):
-    """Rows of integers: too many steps for a lattice, so few that the exact law is cheap."""
+    """Integer rows: too many steps for a lattice, few enough for the exact distribution."""
     rng = np.random.default_rng(seed)
     scale = {
         "plain": np.ones(n),
@@ -144,7 +144,7 @@ def test_a_lattice_finer_than_any_difference():
     [("plain", 0), ("dominating", 0), ("dominating", 1), ("geometric", 0), ("geometric", 1)]
     + [("cauchy", seed) for seed in range(4)],
 )
-def test_heavy_rows_against_the_exact_law(kind, seed):
+def test_heavy_rows_against_the_exact_distribution(kind, seed):
     """Found lies within 3 % of the tail, with the point moved by the width of merged atoms."""
     steps, weights = integer_family(kind, seed=seed)
     exact, low = tails_of_integers(steps, weights)
@@ -173,7 +173,7 @@ def test_few_rows_that_are_all_heavy_are_convolved(kind, seed):
     values = scale[:, None] * rng.standard_normal((n, B))
     weights = rng.dirichlet(np.ones(B), size=n)
     assert n_heavy(values, weights) == n
-    atoms, tails = exact_law(values, weights)
+    atoms, tails = exact_distribution(values, weights)
     moved = n * (atoms[-1] - atoms[0]) / (MAX_ATOMS - 1)
     points = np.unique(np.r_[np.quantile(atoms, np.linspace(0, 1, 40)), atoms[-20:]])
     found = found_at(values, weights, points)
@@ -185,11 +185,11 @@ def test_few_rows_that_are_all_heavy_are_convolved(kind, seed):
 
 
 def test_few_atoms_are_not_merged():
-    """Up to 1024 combinations the convolution is the exact law, at the atoms too."""
+    """Up to 1024 combinations the convolution is exact, also at the atoms."""
     rng = np.random.default_rng(0)
     values = 0.4 ** np.arange(5)[:, None] * rng.standard_normal((5, 4))
     weights = rng.dirichlet(np.ones(4), size=5)
-    atoms, tails = exact_law(values, weights)
+    atoms, tails = exact_distribution(values, weights)
     assert n_heavy(values, weights) == 5
     np.testing.assert_allclose(found_at(values, weights, atoms[::7]), tails[::7], rtol=1e-9)
 
@@ -234,10 +234,10 @@ def test_decreasing_with_one_heavy_row_among_few():
 # -- edges ---------------------------------------------------------------------------------------
 
 
-def test_one_row_is_its_own_law():
+def test_one_row_is_its_own_distribution():
     rng = np.random.default_rng(0)
     values, weights = rng.standard_normal((1, 9)), rng.dirichlet(np.ones(9), size=1)
-    atoms, tails = exact_law(values, weights)
+    atoms, tails = exact_distribution(values, weights)
     np.testing.assert_allclose(found_at(values, weights, atoms), tails)
     between = 0.5 * (atoms[1:] + atoms[:-1])
     np.testing.assert_allclose(found_at(values, weights, between), tails[1:])

@@ -1,4 +1,4 @@
-"""Diagnostics of knockoffs: silent for right ones, loud for wrong ones, honest p-values."""
+"""Diagnostics of knockoffs: valid knockoffs pass, invalid ones fail, p-values are valid."""
 
 import warnings
 

@@ -11,10 +11,6 @@ from sobolev.exceptions import ConvergenceWarning, SobolevWarning
 from sobolev.knockoffs import (
     kkt_residual,
     repair_covariance,
-    s_equi,
-    s_maxent,
-    s_mvr,
-    s_sdp,
     solve_group_s,
     solve_s,
 )
@@ -86,14 +82,14 @@ def test_sdp_optimum_is_that_of_cvxpy(p):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem.solve(solver="CLARABEL")
-    np.testing.assert_allclose(s_sdp(sigma), s.value, atol=1e-5)
+    np.testing.assert_allclose(solve_s(sigma, "sdp"), s.value, atol=1e-5)
 
 
 @pytest.mark.parametrize("sigma", [chain(30), factor(30)])
 def test_sdp_optimum_is_above_every_feasible_direction(sigma):
     """No other method, scaled to the boundary, has a larger sum."""
-    s = s_sdp(sigma)
-    for other in (s_mvr(sigma), s_maxent(sigma), s_equi(sigma)):
+    s = solve_s(sigma, "sdp")
+    for other in (solve_s(sigma, "mvr"), solve_s(sigma, "maxent"), solve_s(sigma, "equi")):
         d = 1 / np.sqrt(other)
         scale = 2 * np.linalg.eigvalsh(sigma * np.outer(d, d))[0]
         assert np.minimum(scale * other, 1).sum() < s.sum() + 1e-5
@@ -104,10 +100,10 @@ def test_sdp_optimum_is_above_every_feasible_direction(sigma):
 def test_equal_correlations_have_known_answers(p, rho):
     sigma = np.full((p, p), rho) + (1 - rho) * np.eye(p)
     limit = min(1, 2 * (1 - rho))
-    np.testing.assert_allclose(s_sdp(sigma), limit, atol=1e-5)
-    np.testing.assert_allclose(s_equi(sigma), limit, atol=1e-7)
+    np.testing.assert_allclose(solve_s(sigma, "sdp"), limit, atol=1e-5)
+    np.testing.assert_allclose(solve_s(sigma, "equi"), limit, atol=1e-7)
     # maxent: 1/s = A_jj with A = inverse of (2 (1 - rho) - s) I + 2 rho 11'.
-    s = s_maxent(sigma)
+    s = solve_s(sigma, "maxent")
     A = np.linalg.inv(2 * sigma - s[0] * np.eye(p))
     np.testing.assert_allclose(s * np.diag(A), 1, atol=1e-6)
     np.testing.assert_allclose(s, s[0])
@@ -161,8 +157,8 @@ def test_the_residual_sees_wrong_answers():
         s = solve_s(sigma, method)
         assert kkt_residual(sigma, 0.9 * s, method) > 1e-3
         assert kkt_residual(sigma, 3 * s, method) > 0.1  # outside of the cone, or far
-    assert kkt_residual(sigma, s_mvr(sigma), "maxent") > 1e-2
-    assert kkt_residual(sigma, s_mvr(sigma), "sdp") > 1e-2
+    assert kkt_residual(sigma, solve_s(sigma, "mvr"), "maxent") > 1e-2
+    assert kkt_residual(sigma, solve_s(sigma, "mvr"), "sdp") > 1e-2
     with pytest.raises(ValueError, match="shape"):
         kkt_residual(sigma, np.ones(3))
 
@@ -222,7 +218,7 @@ def test_few_steps_are_enough():
 @pytest.mark.parametrize("tol", [1e-3, 1e-5])
 def test_the_duality_gap_bounds_the_distance_from_the_optimum(tol):
     sigma = np.full((6, 6), 0.8) + 0.2 * np.eye(6)  # the optimum is 0.4
-    s = s_sdp(sigma, tol=tol)
+    s = solve_s(sigma, "sdp", tol=tol)
     assert 0 < 0.4 - s.mean() <= kkt_residual(sigma, s, "sdp") < 3 * tol
 
 

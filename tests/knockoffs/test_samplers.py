@@ -1,4 +1,4 @@
-"""Samplers: the swap property of second moments, exact Gram identities, margins, contracts."""
+"""Samplers: the swap property of second moments, exact Gram matrices, marginals, contracts."""
 
 import pickle
 import warnings
@@ -17,7 +17,7 @@ from sobolev.knockoffs import (
     GaussianKnockoffs,
     LowRankKnockoffs,
     kkt_residual,
-    s_equi,
+    solve_s,
 )
 from sobolev.knockoffs._latent import (
     Margin,
@@ -107,7 +107,7 @@ def test_a_draw_that_ignores_x_fails_the_check():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_conditional_law_gives_the_joint_covariance_exactly(method):
+def test_the_conditional_distribution_gives_the_joint_covariance_exactly(method):
     sigma = covariance()
     sampler = GaussianKnockoffs(sigma, method).fit(normal(sigma, 50))
     d, S = np.sqrt(np.diag(sigma)), np.diag(sampler.s_)
@@ -183,7 +183,7 @@ def test_fixed_x_needs_rows():
 def test_fixed_x_with_collinear_columns():
     X = normal(covariance(), 40)
     X[:, 6] = X[:, 0] - 2 * X[:, 1]
-    with pytest.warns(DataWarning, match=r"3 columns are collinear \(0, 1, 6\)"):
+    with pytest.warns(DataWarning, match=r"3 columns are collinear \('x0', 'x1', 'x6'\)"):
         sampler = FixedXKnockoffs().fit(X)
     K = sampler.sample(0)
     np.testing.assert_array_equal(K[:, [0, 1, 6]], X[:, [0, 1, 6]])
@@ -239,7 +239,7 @@ def test_low_rank_s_is_that_of_the_dense_problem(method):
 
 def test_low_rank_equi_is_the_dense_one_below_the_unique_variances():
     sampler = LowRankKnockoffs(method="equi").fit(factor_table(400)[0])
-    dense = np.minimum(s_equi(sampler.covariance_), 2 * sampler.unique_variances_)
+    dense = np.minimum(solve_s(sampler.covariance_, "equi"), 2 * sampler.unique_variances_)
     np.testing.assert_allclose(sampler.s_, dense, rtol=2e-3)  # it keeps a margin of 1e-3
 
 
@@ -324,7 +324,7 @@ def test_randomised_scores_without_the_sweeps_would_fail(monkeypatch):
     assert np.abs(gap[off]).max() > 5.5 * 1.5 / np.sqrt(30_000)
 
 
-def test_the_latent_law_gives_the_joint_correlation_exactly():
+def test_the_latent_distribution_gives_the_joint_correlation_exactly():
     sampler = CopulaKnockoffs(n_sweeps=1).fit(thresholds(200)[0])
     R, s = sampler.latent_correlation_, sampler.s_
     B, V = np.eye(8) - sampler._coefficients, sampler._root.T @ sampler._root

@@ -1,4 +1,4 @@
-"""The knockoff selector: error under the null, power, draws, groups, warnings, contract."""
+"""The knockoff selector: Algorithm 5, null behaviour, power, draws, groups, warnings."""
 
 import warnings
 
@@ -12,6 +12,7 @@ from sklearn.linear_model import Lasso, LassoCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sobolev import ConvexSIC
+from sobolev._random import spawn
 from sobolev.convex import Alternating
 from sobolev.exceptions import DataWarning, KnockoffModelWarning, SobolevWarning
 from sobolev.inference.knockoff_filter import (
@@ -81,7 +82,7 @@ def test_global_null():
     ids=str,
 )
 def test_signs_of_null_columns_are_coins_beside_strong_signals(estimator, statistic, n_sets):
-    """What the false discovery rate rests on; given sizes and other signs, they are independent."""
+    """The condition for FDR control: null signs are independent given sizes and other signs."""
     sampler = GaussianKnockoffs(np.eye(30) + 0.25)  # the covariance of the columns of draw
     heads, coins = 0, 0
     for seed in range(n_sets):
@@ -127,7 +128,7 @@ def test_one_draw_is_the_filter():
 
 
 @pytest.mark.parametrize("n_draws", [1, 3])
-def test_nothing_to_find(n_draws):
+def test_nothing_is_selected_from_noise(n_draws):
     X, y = draw()
     fitted = KnockoffSelector(Lasso(1e6), n_draws=n_draws, random_state=0).fit(X, y)
     np.testing.assert_array_equal(fitted.draws_, 0)
@@ -136,7 +137,28 @@ def test_nothing_to_find(n_draws):
     np.testing.assert_array_equal(fitted.qvalues_, 1)
 
 
-def test_offset_zero_is_the_filter_of_the_paper():
+@pytest.mark.parametrize("estimator", [ConvexSIC(lam=0.05), Lasso(0.02, tol=1e-10)], ids=str)
+def test_algorithm_5_of_the_paper(estimator):
+    """Alg. 5 written out: eta of [X, X̃], W_j = eta_j - eta_(j + d), threshold, selection."""
+    X, y = draw(k=4)
+    selector = KnockoffSelector(estimator, sampler="gaussian", offset=0, random_state=0)
+    fitted = selector.fit(X, y)
+    X_knockoff = fitted.sampler_.sample(spawn(0, 1)[0])
+    both = np.vstack([X, X_knockoff])
+    Z, Z_knockoff = np.split((both - both.mean(axis=0)) / both.std(axis=0), 2)
+    model = clone(estimator).fit(np.hstack([Z, Z_knockoff]), y)
+    eta = getattr(model, "feature_importances_", None)
+    eta = np.abs(model.coef_) if eta is None else eta
+    W = eta[:30] - eta[30:]
+    np.testing.assert_allclose(fitted.statistics_, W, atol=1e-8)
+    W = fitted.statistics_
+    allowed = [t for t in np.abs(W[W != 0]) if np.sum(t <= -W) <= 0.1 * np.sum(t <= W)]
+    assert fitted.threshold_ == min(allowed)
+    np.testing.assert_array_equal(fitted.support_, min(allowed) <= W)
+    assert fitted.support_[:4].all()
+
+
+def test_offset_zero_is_the_filter_of_algorithm_5():
     X, y = draw(k=4)
     plus, paper = lasso().fit(X, y), lasso(offset=0).fit(X, y)
     W = plus.statistics_
@@ -237,7 +259,7 @@ def test_scale_and_shift_change_nothing():
 def test_groups():
     rng = np.random.default_rng(0)
     base = rng.standard_normal((300, 20))
-    # Twins: alone neither can be told from the other, together they can.
+    # Two similar columns: neither is found alone, but the pair is.
     X = np.repeat(base, 2, axis=1) + 0.05 * rng.standard_normal((300, 40))
     y = base[:, :8].sum(axis=1) + rng.standard_normal(300)
     names = [f"c{j}" for j in range(40)]
@@ -256,7 +278,7 @@ def test_groups():
 
 
 def test_group_knockoffs_are_selected_by_group():
-    """Columns of a group may only be swapped together: apart their signs are no coins."""
+    """Columns of a group may only be swapped together: one by one, signs are not coin tosses."""
     X, y = draw()
     names = [f"c{j}" for j in range(30)]
     frame = pd.DataFrame(X, columns=names)
@@ -273,7 +295,7 @@ def test_group_knockoffs_are_selected_by_group():
 
 
 def test_groups_of_an_estimated_model_have_coins_for_signs():
-    """Of null groups, whose columns are twins; 4.5 deviations, as above."""
+    """Signs of null groups with two similar columns; 4.5 deviations, as above."""
     heads = coins = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -300,8 +322,8 @@ def test_a_response_of_one_column_is_a_vector():
 
 
 @pytest.mark.parametrize("n", [4, 10])
-def test_few_rows_are_no_few_values(n):
-    """All values of a continuous column differ, however few there are."""
+def test_continuous_columns_with_few_rows_are_not_categorical(n):
+    """All values of a continuous column differ, for any number of rows."""
     X, y = draw(p=40)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -341,7 +363,7 @@ def test_too_few_columns_for_any_selection(p, options, needed):
         (10, {"fdr": 0.1, "n_draws": 2, "offset": 0}),
     ],
 )
-def test_just_enough_columns_are_not_warned_of(p, options):
+def test_no_warning_with_just_enough_columns(p, options):
     X, _ = draw(p=p, k=p)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -349,7 +371,7 @@ def test_just_enough_columns_are_not_warned_of(p, options):
     assert fitted.support_.all()
 
 
-def test_gaussian_knockoffs_of_binary_columns_are_warned_of():
+def test_gaussian_knockoffs_of_binary_columns_raise_a_warning():
     X, y = draw()
     X[:, 3] = X[:, 3] > 0
     with pytest.warns(KnockoffModelWarning, match="'x3'.*sequential"):
@@ -399,7 +421,7 @@ def test_bad_parameters(options, error, message):
         lasso(**options).fit(*draw(n=30, p=10, k=2))
 
 
-def test_a_sampler_with_bad_draws_is_told():
+def test_a_sampler_with_bad_draws_is_an_error():
     class Half:
         def fit(self, X):
             self.X = X

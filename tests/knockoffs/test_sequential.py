@@ -1,4 +1,4 @@
-"""Sequential knockoffs: exact algebra, columns of their own kind, and the swap property."""
+"""Sequential knockoffs: exact algebra, types of columns, and the swap property."""
 
 import pickle
 

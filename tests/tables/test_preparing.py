@@ -64,7 +64,7 @@ def test_columns_become_numbers_groups_or_are_set_aside(frame):
     assert aside(data)["same"] == "constant"
     assert "date" in aside(data)["when"]
     assert "date" in aside(data)["day"]
-    assert "40 different texts" in aside(data)["many"]
+    assert "40 different values" in aside(data)["many"]
     assert "identifier" in aside(data)["name"]
     np.testing.assert_array_equal(data.y, frame["y"])
     assert (data.rows_read, data.columns_read) == (N, 13)

@@ -1,4 +1,4 @@
-"""Models of one column given the others: what the holdout randomization test draws from."""
+"""Models of one column given the others, from which the holdout randomization test draws."""
 
 from sobolev.conditionals.base import Conditional
 from sobolev.conditionals.categorical import CategoricalConditional

@@ -15,14 +15,14 @@ from sklearn.base import clone
 from sobolev._random import RandomState, check_generator
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.base import Conditional, OwnConditional, fold_numbers
+from sobolev.conditionals.base import Conditional, OwnConditional, draw_nodes, fold_numbers
 from sobolev.conditionals.mixed import MAX_CATEGORIES
 
-# For column j: rows, with the nodes and weights of their distributions.
+# Function of j that returns rows of column j with the nodes and weights of their distributions.
 Distributions = Callable[[int], list[tuple[Index, Array, Array]]]
 
-# Means and widths of the distributions are compared with the transforms only if they vary by this
-# share of a width: below it they mirror the row that was left out.
+# Means and widths of the distributions are compared with the transforms only if they vary by at
+# least this fraction of a width: smaller variation comes from leaving out the row itself.
 VARIES = 0.1
 # Number of folds for objects that do not take row numbers.
 N_FOLDS = 5
@@ -30,7 +30,21 @@ N_FOLDS = 5
 
 @dataclass(frozen=True)
 class Seen:
-    """What the distributions of m columns say of n rows: arrays of shape (n, m) and flags."""
+    """Transforms, draws and moments of the distributions of m columns in n rows.
+
+    Attributes
+    ----------
+    columns : array of int, shape (m,)
+        Positions of the columns.
+    pit : array of shape (n, m)
+        Probability integral transforms of the observed values.
+    drawn : array of shape (n, m)
+        One draw from each distribution.
+    means, widths : array of shape (n, m)
+        Means and standard deviations of the distributions.
+    off_values : array of bool, shape (m,)
+        True for columns with few values whose distributions have other values.
+    """
 
     columns: Index
     pit: Array
@@ -43,7 +57,7 @@ class Seen:
     def of(
         cls, distributions: Distributions, X: Array, columns: Index, random_state: RandomState
     ) -> Seen:
-        """Ask for the distribution of one column after the other."""
+        """Evaluate the distributions column by column."""
         generators = check_generator(random_state).spawn(X.shape[1])
         pit, drawn, means, widths = np.empty((4, X.shape[0], columns.size))
         off_values = np.zeros(columns.size, dtype=bool)
@@ -56,17 +70,16 @@ class Seen:
                 pit[rows, i], at_atom[rows] = transform(
                     nodes, weights, x[rows], level[0, rows], slack[rows]
                 )
-                drawn[rows, i] = draw(nodes, weights, level[1, rows])
+                drawn[rows, i] = draw_nodes(nodes, weights, level[1, rows][:, None])[:, 0]
                 means[rows, i], widths[rows, i] = moments(nodes, weights)
             off_values[i] = at_atom.mean() < 0.5 and np.unique(x).size <= MAX_CATEGORIES
         return cls(columns, pit, drawn, means, widths, off_values)
 
 
 def unseen_distributions(conditional: Any, table: Any, refit: bool | None) -> Distributions:
-    """A function of j that gives rows and their distributions, by models that have not seen them.
+    """Return a function of j that gives the distributions of rows that the model has not seen.
 
-    The rows of ``table`` are those that the model was fitted to, in the same order, unless
-    ``refit`` is False.
+    The rows of ``table`` must be the fitted rows in the same order, unless ``refit`` is False.
     """
     n = table.shape[0]
     knows_rows = isinstance(conditional, Conditional) and not isinstance(
@@ -91,7 +104,7 @@ def unseen_distributions(conditional: Any, table: Any, refit: bool | None) -> Di
 
 
 def _refitted(conditional: Any, table: Any) -> Distributions:
-    """Distributions of copies of a model that are fitted without a fold each."""
+    """Distributions from copies of a model, each fitted without one fold."""
     folds = fold_numbers(table.shape[0], N_FOLDS, 0)
     take = table.iloc.__getitem__ if hasattr(table, "iloc") else table.__getitem__
     fresh = clone if hasattr(conditional, "get_params") else copy.deepcopy
@@ -105,9 +118,9 @@ def _refitted(conditional: Any, table: Any) -> Distributions:
 def _sorted(nodes: Any, weights: Any) -> tuple[Array, Array]:
     nodes, weights = np.asarray(nodes, dtype=float), np.asarray(weights, dtype=float)
     if nodes.shape != weights.shape or nodes.ndim != 2:
-        raise ValueError("grid(X, j) must give nodes and weights of the same shape (n, B).")
+        raise ValueError("grid(X, j) must return nodes and weights of the same shape (n, B).")
     if not np.isfinite(nodes).all() or (weights < 0).any():
-        raise ValueError("grid(X, j) must give finite nodes and weights of at least 0.")
+        raise ValueError("grid(X, j) must return finite nodes and nonnegative weights.")
     weights = weights / weights.sum(axis=1, keepdims=True)
     if (np.diff(nodes, axis=1) >= 0).all():
         return nodes, weights
@@ -118,27 +131,29 @@ def _sorted(nodes: Any, weights: Any) -> tuple[Array, Array]:
 def transform(
     nodes: Array, weights: Array, x: Array, level: Array, slack: Any = 0.0
 ) -> tuple[Array, Mask]:
-    """The probability integral transform of x in discrete distributions, made continuous.
+    """The randomised probability integral transform of x in discrete distributions.
 
-    A value at an atom is spread over its mass. Between atoms, which then stand for slices of a
-    continuous distribution, the transform is interpolated linearly between the middles of their
-    masses; beyond the last atom it is drawn uniformly from the remaining mass.
+    The transform of a value at an atom is uniform over the mass of the atom. Between atoms, which
+    then represent slices of a continuous distribution, it is interpolated linearly between the
+    middles of their masses; outside the range of the atoms it is uniform over half the outer mass.
 
     Parameters
     ----------
     nodes, weights : array of shape (n, B)
-        The distributions, nodes in ascending order.
+        Distributions, with nodes in ascending order.
     x : array of shape (n,)
-        The observed values.
+        Observed values.
     level : array of shape (n,)
-        Uniform numbers.
+        Uniform random numbers.
     slack : float or array of shape (n,)
-        A value this near to an atom is at it.
+        Largest distance from an atom at which a value counts as being at it.
 
     Returns
     -------
     u : array of shape (n,)
+        Transforms, in (0, 1).
     at_atom : array of bool, shape (n,)
+        Whether each value is at an atom.
     """
     B = nodes.shape[1]
     first = np.sum(nodes < (x - slack)[:, None], axis=1)
@@ -159,19 +174,20 @@ def transform(
 
 @dataclass(frozen=True)
 class Others:
-    """The columns of X as what a conditional distribution may depend on.
+    """The columns of X as predictors that a conditional distribution may depend on.
 
     Attributes
     ----------
     scores : array of shape (n, 2 d)
-        Normal scores of the columns and their sizes, each of mean zero and norm one.
+        Normal scores of the columns and their absolute values, with mean zero and norm one.
     size : array of shape (n,)
-        Sum over columns of the absolute normal score.
+        Sum of the absolute normal scores of each row.
     absolute : array of shape (n, d)
         Absolute normal scores.
     units : array of shape (n, d)
-        The columns in standard units.
+        Columns in standard units.
     varying : array of bool, shape (d,)
+        False for constant columns.
     """
 
     scores: Array
@@ -182,7 +198,7 @@ class Others:
 
     @classmethod
     def of(cls, X: Array) -> Others:
-        """From the rows of X."""
+        """Compute from the rows of X."""
         standard = Standardizer.fit(X, np.full(X.shape[0], 1 / X.shape[0]))
         units = (X - standard.center) / standard.scale * standard.varying
         scores = _rank_scores(X) * standard.varying
@@ -191,9 +207,9 @@ class Others:
         return cls(both, absolute.sum(axis=1), absolute, units, standard.varying)
 
     def candidates(self, columns: Index, means: Array, widths: Array) -> Array:
-        """Functions of the other columns, (3, n, m): how far out the row is, mean and width.
+        """Functions of the other columns, (3, n, m): outlyingness, mean and width.
 
-        Of mean zero and norm one; zero where means or widths hardly vary.
+        They have mean zero and norm one; means or widths that hardly vary are set to zero.
         """
         typical = widths.mean(axis=0)
         means = np.where(means.std(axis=0) >= VARIES * typical, means, 0.0)
@@ -202,9 +218,10 @@ class Others:
         return np.stack([_unit(_rank_scores(values)) for values in (out, means, widths)])
 
     def dependence(self, values: Array, more: Array, columns: Index) -> tuple[Array, Array]:
-        """The correlation of each column of values that is farthest from zero, and its p-value.
+        """The strongest correlation of each column of ``values`` with a predictor, and its p-value.
 
-        With the other columns, their sizes and ``more``; Bonferroni over all of them.
+        The predictors are the other columns, their absolute scores and ``more``; the p-value is
+        corrected for their number by Bonferroni.
         """
         n, d = self.units.shape
         values = _unit(values)
@@ -218,10 +235,11 @@ class Others:
         return strongest, np.minimum(2 * t.sf(strength, n - 2) * tested, 1.0)
 
     def gaps(self, X: Array, drawn: Array, columns: Index) -> tuple[Array, Array, Array, Array]:
-        """Correlations of draws less those of columns: the clearest, in standard errors, p-value.
+        """Differences between the correlations of draws and of columns.
 
-        In units that do not change if draw and column are swapped; errors are those of random
-        signs.
+        Returns the most significant difference, its absolute value in standard errors, the root
+        mean square of all differences in standard errors, and the p-value of the first. Units do
+        not change if draw and column are swapped; standard errors are those of random signs.
         """
         n, d = self.units.shape
         x = X[:, columns]
@@ -237,12 +255,6 @@ class Others:
         rms = np.sqrt(np.sum(standard**2, axis=0) / count)
         pvalue = np.minimum(2 * norm.sf(largest) * count, 1.0)
         return np.take_along_axis(gap, worst, axis=0)[0], largest, rms, pvalue
-
-
-def draw(nodes: Array, weights: Array, level: Array) -> Array:
-    """The node of each distribution at a level in (0, 1)."""
-    position = np.sum(np.cumsum(weights, axis=1) <= level[:, None], axis=1)
-    return _take(nodes, np.minimum(position, nodes.shape[1] - 1))
 
 
 def moments(nodes: Array, weights: Array) -> tuple[Array, Array]:
@@ -261,7 +273,7 @@ def uniform_test(pit: Array) -> tuple[Array, Array]:
 
 
 def normal_scores(u: Array) -> Array:
-    """Standard normal if u is uniform."""
+    """Normal quantiles of u: standard normal if u is uniform."""
     return np.asarray(ndtri(np.clip(u, 1e-12, 1 - 1e-12)))
 
 
@@ -271,7 +283,7 @@ def _rank_scores(values: Array) -> Array:
 
 
 def _unit(values: Array) -> Array:
-    """Columns of mean zero and norm one; zero for constant ones."""
+    """Columns scaled to mean zero and norm one; zero for constant columns."""
     centred = values - values.mean(axis=0)
     size = np.sqrt(np.sum(centred**2, axis=0))
     return centred / np.where(size > 1e-9, size, np.inf)

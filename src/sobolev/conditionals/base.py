@@ -1,4 +1,4 @@
-"""What every conditional model shares: discrete distributions on a grid, draws, row numbers."""
+"""Base class of the conditional models: discrete distributions, draws, row numbers."""
 
 from __future__ import annotations
 
@@ -17,35 +17,38 @@ N_NODES = 100
 
 
 class Conditional(BaseEstimator):
-    """A model of one column given the others.
+    """Base class of models of one column given the others.
 
-    A subclass learns from checked rows in ``learn(X)`` and gives, in ``distribution(X, j, rows)``,
-    the discrete conditional distribution of column j for every row: nodes and weights. ``rows``
-    holds the position of each row in the table that was fitted, or -1 for a new row: a fitted row
-    gets the prediction of a model that has not seen it.
+    A subclass implements ``learn(X)``, which fits validated rows, and
+    ``distribution(X, j, rows)``, which returns nodes and weights of the discrete conditional
+    distribution of column j for every row. ``rows`` holds the position of each row in the fitted
+    table, or -1 for a new row; a fitted row is predicted by a model that has not seen it.
     """
 
     n_features_in_: int
     n_rows_: int
-    # A model of your own may offer the joint distribution of several columns.
+    # A user's own model may provide the joint distribution of several columns.
     joint_grid: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Conditional:
-        """Learn from the rows of X.
+        """Fit the model.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
+            Training rows.
         y : ignored
+            Not used.
 
         Returns
         -------
         self
+            The fitted model.
         """
         return self.fit_validated(validate_rows(self, X, reset=True))
 
     def fit_validated(self, X: Array) -> Conditional:
-        """Learn from rows that were checked at the door."""
+        """Fit to rows that were validated before."""
         self.n_rows_, self.n_features_in_ = X.shape
         self.learn(X)
         return self
@@ -56,16 +59,17 @@ class Conditional(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            Rows with all columns.
         j : int
-            The column.
+            Position of the column.
         rows : array of int, shape (n,), optional
-            Positions of these rows in the table that was fitted: they get predictions of models
-            that have not seen them. -1, and every row if not given, is a new row.
+            Position of each row in the fitted table, -1 for new rows. Fitted rows are predicted by
+            models that have not seen them. By default all rows are new.
 
         Returns
         -------
         nodes, weights : arrays of shape (n, B)
-            The rows of the weights sum to one.
+            Values and their probabilities; each row of the weights sums to one.
         """
         check_is_fitted(self, "n_features_in_")
         X = validate_rows(self, X, reset=False)
@@ -74,7 +78,7 @@ class Conditional(BaseEstimator):
             raise ValueError(f"column {j} does not exist; X has {d} columns.")
         positions = np.full(n, -1) if rows is None else np.asarray(rows, dtype=np.intp)
         if positions.shape != (n,):
-            raise ValueError(f"rows has the shape {positions.shape}; X has {n} rows.")
+            raise ValueError(f"rows has the shape {positions.shape}, but X has {n} rows.")
         return self.distribution(X, j % d, positions)
 
     def sample(
@@ -85,37 +89,36 @@ class Conditional(BaseEstimator):
         Parameters
         ----------
         X, j, rows
-            As for :meth:`grid`.
+            See :meth:`grid`.
         n : int, default=1
-            Number of draws.
+            Number of draws for each row.
         random_state : int, Generator, RandomState or None, default=None
+            Seed or generator of the draws.
 
         Returns
         -------
         array of shape (n_rows, n)
+            Draws of column j.
         """
         nodes, weights = self.grid(X, j, rows)
-        level = check_generator(random_state).random((nodes.shape[0], n))
-        cumulated = np.cumsum(weights, axis=1)
-        cumulated /= cumulated[:, -1:]
-        position = np.sum(level[:, :, None] >= cumulated[:, None, :], axis=2)
-        return np.take_along_axis(nodes, np.minimum(position, nodes.shape[1] - 1), axis=1)
+        return draw_nodes(nodes, weights, check_generator(random_state).random((len(nodes), n)))
 
     def learn(self, X: Array) -> None:
-        """Learn from checked rows."""
+        """Fit to validated rows."""
         raise NotImplementedError
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
-        """Nodes and weights of column j for checked rows at these positions (-1: new)."""
+        """Nodes and weights of column j for validated rows; ``rows`` as in :meth:`grid`."""
         raise NotImplementedError
 
 
 class OwnConditional(Conditional):
-    """Adapter for a user's object with ``fit(X)`` and ``grid(X, j)``, which takes no row numbers.
+    """Adapter for a user's object with ``fit(X)`` and ``grid(X, j)``, without row numbers.
 
     Parameters
     ----------
     model : object
+        The user's object.
     """
 
     def __init__(self, model: Any) -> None:
@@ -127,26 +130,46 @@ class OwnConditional(Conditional):
         self.model.fit(X)
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
-        """What the user's object gives."""
+        """Nodes and weights from the user's object."""
         nodes, weights = self.model.grid(X, j)
         return nodes, weights
 
 
+def draw_nodes(nodes: Array, weights: Array, level: Array) -> Array:
+    """The nodes of each discrete distribution at some levels.
+
+    Parameters
+    ----------
+    nodes, weights : array of shape (n, B)
+        Distributions, one for each row.
+    level : array of shape (n, k)
+        Numbers in [0, 1); uniform ones give draws.
+
+    Returns
+    -------
+    array of shape (n, k)
+    """
+    cumulated = np.cumsum(weights, axis=1)
+    cumulated /= cumulated[:, -1:]
+    position = np.sum(level[:, :, None] >= cumulated[:, None, :], axis=2)
+    return np.take_along_axis(nodes, np.minimum(position, nodes.shape[1] - 1), axis=1)
+
+
 def levels(n_nodes: int) -> Array:
-    """Mid-points of equal slices of (0, 1)."""
+    """Midpoints of ``n_nodes`` equal intervals of (0, 1)."""
     return (np.arange(n_nodes) + 0.5) / n_nodes
 
 
 def fold_numbers(n: int, n_folds: int, random_state: RandomState) -> Index:
-    """The fold of every row; the sizes of the folds differ by at most one."""
+    """Random fold of every row; the sizes of the folds differ by at most one."""
     rng = check_generator(random_state)
     return np.asarray(rng.permutation(n) % min(n_folds, n), dtype=np.intp)
 
 
 def cross_fitted(rows: Index, out_of_fold: Array, fresh: Array) -> Array:
-    """Out-of-fold predictions for fitted rows, predictions of the full model for new ones.
+    """Out-of-fold predictions for fitted rows, predictions of the full model for new rows.
 
-    ``out_of_fold`` has one entry for each fitted row, ``fresh`` one for each row asked for.
+    ``out_of_fold`` has one entry for each fitted row, ``fresh`` one for each requested row.
     """
     found = fresh.copy()
     old = rows >= 0

@@ -1,4 +1,4 @@
-"""Conditionals of columns with few values: any classifier with probabilities."""
+"""Conditional distributions of columns with few values, by any probabilistic classifier."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from sobolev._random import RandomState
 from sobolev._typing import Array, Index
 from sobolev.conditionals.base import Conditional, cross_fitted, fold_numbers
 
-# Penalties of the default classifier, as C of scikit-learn.
+# Values of the parameter C of the default classifier.
 STRENGTHS = (0.003, 0.03, 0.3)
-# No value is impossible: this share of each distribution is the frequencies of the column.
+# Weight of the marginal frequencies in each distribution, so that no probability is zero.
 SMOOTHING = 0.01
 
 
 class CategoricalConditional(Conditional):
-    """Columns with few values: probabilities of the values given the other columns.
+    """Conditional distributions of columns with few values, by a classifier.
 
     Parameters
     ----------
     classifier : estimator or None, default=None
-        Any classifier with ``predict_proba``; None is logistic regression with its penalty chosen
-        by the out-of-fold likelihood.
+        Classifier with ``predict_proba``; None is logistic regression with a penalty chosen by the
+        out-of-fold likelihood.
     n_folds : int, default=5
         Number of folds; a fitted row is predicted by the fit without its fold.
     random_state : int, Generator, RandomState or None, default=0
-        Assigns the rows to the folds.
+        Seed or generator for the assignment of rows to folds.
 
     Examples
     --------
@@ -52,13 +52,13 @@ class CategoricalConditional(Conditional):
         self.random_state = random_state
 
     def learn(self, X: Array) -> None:
-        """Keep the rows; a column is modelled when it is first asked for."""
+        """Store the rows; the model of a column is fitted on first use."""
         self.X_ = X
         self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
         self._columns: dict[int, tuple[Array, Array, Any]] = {}
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
-        """The values of column j, with their probabilities for each row."""
+        """The values of column j with their probabilities in each row."""
         values, held_out, model = self._column(j)
         new = rows < 0
         fresh = np.full((X.shape[0], values.size), 1 / values.size)
@@ -104,7 +104,7 @@ class CategoricalConditional(Conditional):
 
 @dataclass(frozen=True)
 class _Full:
-    """The fit to all rows, made when a new row asks for it."""
+    """The classifier fitted to all rows, on first use by a new row."""
 
     classifier: Any
     rest: Array
@@ -120,14 +120,40 @@ class _Full:
 def _probabilities(
     classifier: Any, rest: Array, codes: Index, asked: Array, frequencies: Array
 ) -> Array:
-    """Probabilities of all values, also of those that a fold does not hold."""
-    found = np.zeros((asked.shape[0], frequencies.size))
-    present = np.unique(codes)
-    if present.size == 1:
-        found[:, present[0]] = 1.0
-    elif rest.shape[1] == 0:  # no other column: the frequencies
-        found[:] = frequencies
-    else:
-        fitted = clone(classifier).fit(rest, codes)
-        found[:, fitted.classes_] = fitted.predict_proba(asked)
+    """Smoothed probabilities of all values, also of values that a fold does not contain."""
+    if rest.shape[1] == 0 and np.ptp(codes) > 0:  # no other column: the frequencies
+        return np.tile(frequencies, (asked.shape[0], 1))
+    found = fitted_probabilities(classifier, rest, codes, asked, frequencies.size)
     return np.asarray((1 - SMOOTHING) * found + SMOOTHING * frequencies)
+
+
+def fitted_probabilities(
+    classifier: Any, X: Array, codes: Index, X_new: Array, n_values: int
+) -> Array:
+    """Probabilities of all values for new rows, zero for values without a training row.
+
+    Parameters
+    ----------
+    classifier : estimator
+        Classifier with ``predict_proba``.
+    X : array of shape (n, d)
+        Training rows.
+    codes : array of int, shape (n,)
+        Number of the value of each training row.
+    X_new : array of shape (m, d)
+        Rows to predict.
+    n_values : int
+        Number of values.
+
+    Returns
+    -------
+    array of shape (m, n_values)
+    """
+    found = np.zeros((X_new.shape[0], n_values))
+    present = np.unique(codes)
+    if present.size == 1:  # nothing to learn
+        found[:, present[0]] = 1.0
+        return found
+    fitted = clone(classifier).fit(X, codes)
+    found[:, fitted.classes_] = fitted.predict_proba(X_new)
+    return found

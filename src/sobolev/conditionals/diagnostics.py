@@ -1,13 +1,13 @@
-r"""Does a conditional model fit? Calibration of its distributions, correlations of its draws.
+r"""Diagnostics of conditional models: calibration of distributions, correlations of draws.
 
-Where the conditional distribution of column j given the others is right, the probability integral
+If the conditional distribution of column j given the others is correct, the probability integral
 transform :math:`u_i` of :math:`x_{ij}` is uniform and independent of the other columns. Then
 :math:`\Phi^{-1}(u_i)` (the position of x in its distribution) and :math:`\Phi^{-1}(|2 u_i - 1|)`
-(how far out it is) are standard normal, and their correlation with any function of the other
-columns has exactly the distribution of a correlation of independent normal samples: no
-permutations are needed. A draw :math:`\tilde x_{ij}` may then be swapped with :math:`x_{ij}` in
-any row, so that
-:math:`\sum_i (\tilde x_{ij} - x_{ij}) x_{ik}` is as likely with any other signs of its terms.
+(its distance from the middle) are standard normal, and their correlation with any function of the
+other columns has exactly the distribution of a correlation of independent normal samples, so no
+permutations are needed. Moreover, a draw :math:`\tilde x_{ij}` may be swapped with
+:math:`x_{ij}` in any row, so that the signs of the terms of
+:math:`\sum_i (\tilde x_{ij} - x_{ij}) x_{ik}` are independent coin tosses.
 """
 
 from __future__ import annotations
@@ -35,28 +35,30 @@ from sobolev.conditionals._checks import (
 from sobolev.exceptions import ConditionalModelWarning
 from sobolev.validation import list_some, validate_rows
 
-# What is checked, and the smallest effect that counts however many rows prove it: the distance of
-# the transforms from uniform (a width wrong by a fifth has 0.05), and correlations.
+# The checks and the smallest effect that counts as a failure, for any number of rows: the distance
+# of the transforms from uniform (0.05 if a width is wrong by a fifth), and correlations.
 THRESHOLDS = {"uniform": 0.05, "location": 0.1, "spread": 0.1, "correlation": 0.1}
-# The false discovery rate over all columns and checks.
+# Level of the false discovery rate over all columns and checks.
 LEVEL = 0.01
 MIN_ROWS = 10
 SHOWN = 5
 REMEDIES = {
-    "values": 'columns of few values need a distribution on these values: conditional="mixed"',
-    "spread": 'the width must follow the other columns: scale="auto" or a regressor as scale in '
-    "ResidualConditional",
-    "location": "the mean must follow the other columns: another regressor in ResidualConditional",
-    "uniform": "the width or shape is wrong: ResidualConditional takes them from unseen residuals",
+    "values": 'for columns with few values use conditional="mixed"',
+    "spread": "the width must depend on the other columns; use ResidualConditional with "
+    'scale="auto" or a regressor as scale',
+    "location": "the mean must depend on the other columns in another way; use another regressor "
+    "in ResidualConditional",
+    "uniform": "the width or shape is wrong; use ResidualConditional, which takes them from "
+    "out-of-fold residuals",
 }
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ConditionalDiagnostics:
-    """How well the distributions of m columns fit n rows; see :func:`diagnose_conditional`.
+    """How well conditional distributions fit; returned by :func:`diagnose_conditional`.
 
     The checks are ``uniform`` (is the probability integral transform uniform?), ``location`` and
-    ``spread`` (do its place and its distance from the middle depend on the other columns?) and
+    ``spread`` (do its position and its distance from the middle depend on the other columns?) and
     ``correlation`` (does a draw have the correlations of the column?).
 
     Attributes
@@ -64,19 +66,20 @@ class ConditionalDiagnostics:
     columns : array of int, shape (m,)
         Positions of the columns.
     names : tuple of str
-        Their names.
+        Names of the columns.
     pit : array of shape (n, m)
-        Probability integral transforms; NaN for constant columns, which are not judged.
+        Probability integral transforms; NaN for constant columns, which are not checked.
     effects : array of shape (m, 4)
-        One column for each check: the Kolmogorov-Smirnov distance, the correlation farthest from
-        zero (twice), and the difference between the correlations of draw and column that stands
-        out most.
+        Effect sizes, one column for each check: the Kolmogorov-Smirnov distance, the strongest
+        correlation (twice), and the most significant difference between the correlations of draw
+        and column.
     pvalues, qvalues : array of shape (m, 4)
-        Of the checks, before and after the adjustment over all columns and checks.
+        P-values of the checks, before and after adjustment over all columns and checks.
     largest_gap, rms_gap : array of shape (m,)
-        Differences of correlations in standard errors; the second is about 1 for a right model.
+        Largest and root mean square difference of correlations in standard errors; the second is
+        about 1 if the model is correct.
     off_values : array of bool, shape (m,)
-        Columns of few values whose distribution has other values.
+        True for columns with few values whose distributions have other values.
     """
 
     columns: Index
@@ -91,26 +94,26 @@ class ConditionalDiagnostics:
 
     @property
     def misfit(self) -> Mask:
-        """Which checks fail, (m, 4): adjusted p-value at most 0.01, and an effect that matters."""
+        """Checks that fail, (m, 4): adjusted p-value at most 0.01 and a relevant effect."""
         large = np.abs(self.effects) >= np.array(list(THRESHOLDS.values()))
         return np.asarray(large & (self.qvalues <= LEVEL))
 
     @property
     def failing(self) -> list[int]:
-        """Positions of the columns that fail a check, the smallest p-value first."""
+        """Positions of the columns that fail a check, smallest p-value first."""
         bad = np.flatnonzero(self.misfit.any(axis=1))
         order = np.lexsort((-self._severity[bad], self.pvalues[bad].min(axis=1)))
         return [int(self.columns[i]) for i in bad[order]]
 
     @property
     def failing_names(self) -> list[str]:
-        """Their names."""
+        """Names of the columns in ``failing``."""
         name = dict(zip(self.columns.tolist(), self.names, strict=True))
         return [name[j] for j in self.failing]
 
     @property
     def score(self) -> float:
-        """The share of columns that pass every check, in [0, 1]; constant columns pass."""
+        """Share of columns that pass every check, in [0, 1]; constant columns pass."""
         return 1.0 - float(self.misfit.any(axis=1).mean())
 
     @property
@@ -119,7 +122,7 @@ class ConditionalDiagnostics:
         return np.asarray(np.max(np.abs(self.effects) / list(THRESHOLDS.values()), axis=1))
 
     def table(self) -> pd.DataFrame:
-        """One row for each column: effects, gaps, the smallest adjusted p-value, what fails."""
+        """DataFrame with one row for each column: effects, gaps, q-value, failed checks."""
         found = pd.DataFrame(self.effects, columns=list(THRESHOLDS), index=list(self.names))
         found.index.name = "feature"
         found["largest_gap"] = self.largest_gap
@@ -129,7 +132,7 @@ class ConditionalDiagnostics:
         return found
 
     def failed_checks(self, i: int) -> list[str]:
-        """The checks that the i-th diagnosed column fails."""
+        """Names of the checks that the i-th diagnosed column fails."""
         return [check for check, bad in zip(THRESHOLDS, self.misfit[i], strict=True) if bad]
 
     def __repr__(self) -> str:
@@ -151,28 +154,28 @@ def diagnose_conditional(
 
     A column fails a check if the p-value, adjusted by Benjamini and Hochberg over all columns and
     checks, is at most 0.01 and the effect reaches 0.05 (distance from uniform) or 0.1
-    (correlations). With the right model some column fails in about 1 % of data sets.
+    (correlations). If the model is correct, some column fails in about 1 % of data sets.
 
     Parameters
     ----------
     conditional : object with ``grid(X, j)``
-        A fitted model, see :mod:`sobolev.conditionals`.
+        Fitted model, see :mod:`sobolev.conditionals`.
     X : array-like of shape (n, d)
-        At least 10 rows: those that the model was fitted to, in the same order, or new rows with
-        ``refit=False``.
+        At least 10 rows: the fitted rows in the same order, or new rows with ``refit=False``.
     columns : sequence of int or str, optional
-        Which columns to check, by position or name; all by default.
+        Columns to check, by position or name; all by default.
     refit : bool or None, default=None
-        Whether to judge five copies of the model, fitted to X without a fold each. An overfitted
-        model looks right on its own rows, so None does this for objects that are not a
-        :class:`~sobolev.conditionals.Conditional`, whose predictions of fitted rows are out of
-        fold already. Pass False if the model was not fitted to X.
+        Whether to check five copies of the model, each fitted to X without one fold, because an
+        overfitted model looks correct on its own rows. None refits objects that are not a
+        :class:`~sobolev.conditionals.Conditional`; a Conditional predicts fitted rows out of fold
+        already. Pass False if the model was not fitted to X.
     random_state : int, Generator, RandomState or None, default=0
-        Draws positions within atoms, and columns from their distributions.
+        Seed or generator for draws from the distributions.
 
     Returns
     -------
     ConditionalDiagnostics
+        Result of all checks.
 
     Examples
     --------
@@ -198,7 +201,7 @@ def judge(
     refit: bool | None = None,
     random_state: RandomState = 0,
 ) -> ConditionalDiagnostics:
-    """:func:`diagnose_conditional` of rows that were checked at the door."""
+    """Same as :func:`diagnose_conditional` for validated rows."""
     rows = np.asarray(table)
     others = Others.of(rows)
     distributions = unseen_distributions(conditional, table, refit)
@@ -224,15 +227,15 @@ def judge(
 
 
 def warn_if_misfit(diagnostics: ConditionalDiagnostics, stacklevel: int = 2) -> None:
-    """Warn of the columns that the model does not fit, with the remedy; silent if there are none.
+    """Warn about columns that the model does not fit, and say how to fix it.
 
     Parameters
     ----------
     diagnostics : ConditionalDiagnostics
         Result of :func:`diagnose_conditional`.
     stacklevel : int, default=2
-        As of :func:`warnings.warn`, seen from the caller: 2 blames the caller of the function that
-        calls this one.
+        Stack level of the warning as in :func:`warnings.warn`, counted from the caller: 2 points to
+        the caller of the function that calls this one.
     """
     bad = diagnostics.failing_names
     if not bad:
@@ -247,7 +250,7 @@ def warn_if_misfit(diagnostics: ConditionalDiagnostics, stacklevel: int = 2) -> 
 
 
 def _remedies(diagnostics: ConditionalDiagnostics) -> list[str]:
-    """One piece of advice for each kind of failure; columns on wrong values need only theirs."""
+    """One remedy for each type of failure; columns with wrong values need no other."""
     misfit = diagnostics.misfit
     off = diagnostics.off_values & misfit.any(axis=1)
     failed = misfit[~off]
@@ -262,13 +265,15 @@ def _remedies(diagnostics: ConditionalDiagnostics) -> list[str]:
 
 
 def _rows(conditional: Any, X: Any) -> tuple[Any, list[str]]:
-    """Checked rows, with their names where the model knows names; names for the table."""
+    """Validated rows (with names if the model was fitted with names), and names of all columns."""
     if not hasattr(conditional, "grid"):
         raise TypeError(f"conditional must have grid(X, j); got {conditional!r}.")
     reader = BaseEstimator()
     rows = validate_rows(reader, X, reset=True)
     if rows.shape[0] < MIN_ROWS:
-        raise ValueError(f"X has {rows.shape[0]} rows; at least {MIN_ROWS} are needed to judge.")
+        raise ValueError(
+            f"X has {rows.shape[0]} rows; at least {MIN_ROWS} are needed for diagnostics."
+        )
     names = getattr(reader, "feature_names_in_", None)
     if names is None:
         return rows, [f"x{j}" for j in range(rows.shape[1])]
@@ -287,9 +292,11 @@ def _positions(columns: Sequence[int | str] | None, names: list[str]) -> Index:
         elif isinstance(column, Integral) and -d <= int(column) < d:
             found.append(int(column) % d)
         else:
-            raise ValueError(f"columns holds {column!r}, which X with {d} columns does not have.")
+            raise ValueError(
+                f"columns holds {column!r}, but X with {d} columns has no such column."
+            )
     if len(set(found)) < len(found) or not found:
-        raise ValueError("columns must hold at least one column, and each only once.")
+        raise ValueError("columns must contain at least one column, and each only once.")
     return np.array(found, dtype=np.intp)
 
 
@@ -301,7 +308,7 @@ def _adjusted(pvalues: Array) -> Array:
 
 
 def _among(judged: Mask, values: Any) -> Array:
-    """Values of the judged columns among all, NaN for the others."""
+    """Values of the checked columns extended to all columns, with NaN for the others."""
     found = np.full((judged.size, *np.shape(values)[1:]), np.nan)
     found[judged] = values
     return found

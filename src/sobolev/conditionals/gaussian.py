@@ -1,4 +1,4 @@
-"""Gaussian conditionals: every column from one precision matrix."""
+"""Gaussian conditional distributions, from one precision matrix for all columns."""
 
 from __future__ import annotations
 
@@ -14,19 +14,44 @@ from sobolev._typing import Array, Index
 from sobolev.conditionals.base import N_NODES, Conditional, fold_numbers, levels
 
 
+def estimate_covariance(X: Array, estimator: Any = None) -> tuple[Array, Array]:
+    """Location and covariance of the columns of X.
+
+    The estimator is fitted to standardised columns, so that no column dominates.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Rows.
+    estimator : estimator or None, default=None
+        Covariance estimator of scikit-learn; None is Ledoit and Wolf's.
+
+    Returns
+    -------
+    location : array of shape (d,)
+    covariance : array of shape (d, d)
+    """
+    center, scale = X.mean(axis=0), X.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    fitted = (LedoitWolf() if estimator is None else clone(estimator)).fit((X - center) / scale)
+    location = np.asarray(getattr(fitted, "location_", np.zeros(scale.size)))
+    return center + scale * location, np.asarray(fitted.covariance_) * np.outer(scale, scale)
+
+
 class GaussianConditional(Conditional):
-    """Columns that are jointly normal, with any covariance estimator of scikit-learn.
+    """Conditional distributions of jointly normal columns.
 
     Parameters
     ----------
     covariance : estimator or None, default=None
-        Anything with ``covariance_`` and ``location_`` after ``fit(X)``; None is Ledoit and Wolf's.
+        Covariance estimator of scikit-learn, with ``covariance_`` and ``location_`` after
+        ``fit(X)``; None is Ledoit and Wolf's.
     n_folds : int, default=5
         Number of folds; a fitted row is predicted by the fit without its fold.
     n_nodes : int, default=100
-        Number of nodes of the grid: mid-quantiles of the normal distribution.
+        Number of nodes of each distribution, which are quantiles of the normal distribution.
     random_state : int, Generator, RandomState or None, default=0
-        Assigns the rows to the folds.
+        Seed or generator for the assignment of rows to folds.
 
     Examples
     --------
@@ -51,25 +76,21 @@ class GaussianConditional(Conditional):
         self.random_state = random_state
 
     def learn(self, X: Array) -> None:
-        """Estimate the covariance, on all rows and without each fold."""
+        """Estimate the covariance from all rows, and from all rows except each fold."""
         self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
         n_folds = int(self.folds_.max()) + 1
         self.models_ = [self._model(X[self.folds_ != k]) for k in range(n_folds)]
         self.model_ = self._model(X)
 
     def _model(self, X: Array) -> tuple[Array, Array]:
-        """Location and precision; in standard units first, so that no column dominates."""
-        center, scale = X.mean(axis=0), X.std(axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
-        estimator = LedoitWolf() if self.covariance is None else clone(self.covariance)
-        estimator.fit((X - center) / scale)
-        covariance = np.asarray(estimator.covariance_) * np.outer(scale, scale)
-        location = np.asarray(getattr(estimator, "location_", np.zeros(X.shape[1])))
-        ridge = 1e-8 * np.diag(scale**2)
-        return center + scale * location, np.linalg.inv(covariance + ridge)
+        """Location and precision matrix."""
+        location, covariance = estimate_covariance(X, self.covariance)
+        variance = X.var(axis=0)
+        ridge = 1e-8 * np.diag(np.where(variance > 0, variance, 1.0))
+        return location, np.asarray(np.linalg.inv(covariance + ridge), dtype=float)
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
-        """Mid-quantiles of the conditional normal distribution of column j."""
+        """Quantiles of the conditional normal distribution of column j."""
         mean, deviation = self._moments(X, j, self.model_)
         for k, model in enumerate(self.models_):
             own = np.flatnonzero((rows >= 0) & (self.folds_[rows] == k))

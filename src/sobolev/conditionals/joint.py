@@ -1,4 +1,4 @@
-"""Several columns given the others: one variable spread over many columns."""
+"""Joint conditional distribution of several columns given the others."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from sobolev.conditionals.categorical import CategoricalConditional
 from sobolev.conditionals.mixed import MAX_CATEGORIES
 from sobolev.conditionals.residual import ResidualConditional
 
-# Groups with at most this many different rows are one variable with so many values.
+# A group with at most this many distinct rows is one categorical variable.
 MAX_PATTERNS = 32
 
 
 class JointConditional:
     """The joint conditional distribution of a group of columns given all others.
 
-    A group with few distinct rows, such as the one-hot columns of a category, is one variable whose
-    values are these rows. In a group of continuous columns each column has a ridge prediction, and
-    residuals are taken from whole rows, which keeps the columns as dependent as they are.
+    A group with few distinct rows, such as the one-hot columns of a category, is modelled as one
+    categorical variable whose values are these rows. In a group of continuous columns, each column
+    is predicted by ridge regression, and residuals are drawn as whole rows, which keeps the
+    dependence between the columns.
 
     Parameters
     ----------
     columns : array of int
-        The group.
+        Positions of the columns of the group.
 
     Examples
     --------
@@ -43,11 +44,12 @@ class JointConditional:
         self.columns: Index = np.asarray(columns, dtype=np.intp)
 
     def fit(self, X: Array) -> JointConditional:
-        """Learn from rows of X.
+        """Fit the models of the group.
 
         Returns
         -------
         self
+            The fitted model.
         """
         own = X[:, self.columns]
         self.patterns_, codes = np.unique(own, axis=0, return_inverse=True)
@@ -63,8 +65,8 @@ class JointConditional:
             position = int(self.columns[few.index(True)])
             raise ValueError(
                 f"a group mixes continuous columns with column {position}, which has few values; "
-                f"a group is tested jointly if it has at most {MAX_PATTERNS} different rows or "
-                "only continuous columns. Split the group."
+                f"a group must have at most {MAX_PATTERNS} distinct rows or only continuous "
+                "columns. Split the group."
             )
         self._models = [
             ResidualConditional().fit_validated(self._with(X, column)) for column in own.T
@@ -72,7 +74,7 @@ class JointConditional:
         return self
 
     def grid(self, X: Array, rows: Index) -> tuple[Array, Array]:
-        """Nodes (n, B, c) and weights (n, B) of the group for fitted rows at these positions."""
+        """Nodes (n, B, c) and weights (n, B) of the group for the fitted rows at ``rows``."""
         last = X.shape[1] - self.columns.size
         if self.is_category_:
             joined = self._with(X, self._codes[rows])
@@ -83,12 +85,12 @@ class JointConditional:
             for model, column in zip(self._models, X[:, self.columns].T, strict=True)
         ]
         n_fit = parts[0][2].size
-        # Whole rows of residuals, spread evenly over the sorted first component.
+        # Whole rows of residuals, at equally spaced ranks of the first column.
         order = np.argsort(parts[0][2], kind="stable")
         rows = order[(levels(min(N_NODES, n_fit)) * n_fit).astype(np.intp)]
         nodes = np.stack([m[:, None] + s[:, None] * r[rows] for m, s, r in parts], axis=2)
         return nodes, np.full(nodes.shape[:2], 1 / rows.size)
 
     def _with(self, X: Array, last: Array) -> Array:
-        """The other columns, and one more."""
+        """The other columns, followed by ``last``."""
         return np.column_stack([np.delete(X, self.columns, axis=1), last])

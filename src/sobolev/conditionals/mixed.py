@@ -1,4 +1,4 @@
-"""A conditional for each column by its type, and the choice of a conditional by name."""
+"""A conditional model for each type of column, and the choice of a model by name."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from sobolev.conditionals.gaussian import GaussianConditional
 from sobolev.conditionals.neural import NeuralConditional
 from sobolev.conditionals.residual import ResidualConditional
 
-# Columns of at most this many values are categories.
+# Largest number of distinct values of a categorical column.
 MAX_CATEGORIES = 10
 
 
 class MixedConditional(Conditional):
-    """Categories for columns of few values, mean and residuals for the others.
+    """A categorical model for columns with few values and a continuous model for the others.
 
     Parameters
     ----------
     continuous : Conditional or None, default=None
-        For columns of more than ``max_categories`` values; None is
+        Model of columns with more than ``max_categories`` values; None is
         :class:`~sobolev.conditionals.ResidualConditional`.
     categorical : Conditional or None, default=None
-        For the others; None is :class:`~sobolev.conditionals.CategoricalConditional`.
+        Model of the other columns; None is
+        :class:`~sobolev.conditionals.CategoricalConditional`.
     max_categories : int, default=10
-        Largest number of values of a category.
+        Largest number of distinct values of a categorical column.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class MixedConditional(Conditional):
         self.max_categories = max_categories
 
     def learn(self, X: Array) -> None:
-        """Fit one model to the columns of few values, one to the others."""
+        """Fit the categorical and the continuous model."""
         counts = np.array([np.unique(column).size for column in X.T])
         self.is_category_ = counts <= self.max_categories
         category = self.is_category_
@@ -64,7 +65,7 @@ class MixedConditional(Conditional):
         return resolve_conditional(default if given is None else given).fit_validated(X)
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
-        """The distribution of the model that column j belongs to."""
+        """The distribution of column j from the model of its type."""
         model = self.categorical_ if self.is_category_[j] else self.continuous_
         nodes, weights = model.distribution(X, j, rows)
         return nodes, weights
@@ -81,7 +82,7 @@ CONDITIONALS: dict[str, type[Conditional]] = {
 
 
 def resolve_conditional(conditional: Any) -> Conditional:
-    """A fresh conditional model from a name or an object with ``fit(X)`` and ``grid(X, j)``."""
+    """Return an unfitted model for a name or an object with ``fit(X)`` and ``grid(X, j)``."""
     if isinstance(conditional, str):
         if conditional not in CONDITIONALS:
             options = ", ".join(f'"{name}"' for name in CONDITIONALS)

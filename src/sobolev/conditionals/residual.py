@@ -1,45 +1,48 @@
-"""Conditionals of a mean and residuals: any regressor, and what it leaves unexplained."""
+"""Conditional distributions from a predicted mean and residuals, by any regressor."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 from sobolev._random import RandomState
 from sobolev._typing import Array, Index
 from sobolev.conditionals.base import N_NODES, Conditional, cross_fitted, fold_numbers, levels
 from sobolev.conditionals.ridge import RidgeColumns
 
-# Standard errors by which the slope of the size must stand out to be believed.
+# Number of standard errors by which the slope of the size must exceed zero.
 CLEAR = 3.0
 
 
 class ResidualConditional(Conditional):
-    """Column j is a prediction from the others plus a residual.
+    """Conditional distributions as a prediction from the other columns plus a residual.
 
-    Residuals are out of fold: those of the fit are smaller and would make the distribution too
-    narrow and p-values too small.
+    Residuals are out of fold. In-sample residuals are smaller; they would make the distributions
+    too narrow and the p-values too small.
 
     Parameters
     ----------
     regressor : estimator or None, default=None
-        Any scikit-learn regressor, fitted for each column and fold when the column is first asked
-        for. None is ridge regression; the penalty of each column is chosen by exact leave-one-out,
-        with one matrix decomposition for all columns.
+        Regressor of scikit-learn, fitted for each column and fold on first use. None is ridge
+        regression; the penalty of each column is chosen by exact leave-one-out errors, with one
+        matrix decomposition for all columns.
     scale : "auto", estimator or None, default="auto"
-        How the size of the residuals depends on the other columns. "auto" lets it grow with their
-        mean absolute value if the data show that it does, as under heavy tails with a common
-        factor. An estimator is a regressor for the logarithm of the absolute residual. None keeps
-        the size constant.
+        Model of the size of the residuals given the other columns. With "auto" the size grows with
+        their mean absolute value if the data show such a trend, as heavy tails with a common factor
+        do. An estimator is a regressor for the logarithm of the absolute residual. With None the
+        size is constant.
     n_folds : int, default=5
-        Number of folds for a regressor of your own and for ``scale``.
+        Number of folds for ``regressor`` and for ``scale``.
     n_nodes : int, default=100
-        Number of nodes of the grid: mid-quantiles of the residuals.
+        Number of nodes of each distribution, which are quantiles of the residuals.
     random_state : int, Generator, RandomState or None, default=0
-        Assigns the rows to the folds.
+        Seed or generator for the assignment of rows to folds.
 
     Examples
     --------
@@ -66,7 +69,7 @@ class ResidualConditional(Conditional):
         self.random_state = random_state
 
     def learn(self, X: Array) -> None:
-        """Fit the ridge regressions; other regressors wait until a column is asked for."""
+        """Fit the ridge regressions; other regressors are fitted on first use."""
         self.X_ = X
         self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
         if isinstance(self.scale, str) and self.scale != "auto":
@@ -76,13 +79,13 @@ class ResidualConditional(Conditional):
         self._scales: dict[int, tuple[Array, Any]] = {}
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
-        """The mean of column j plus mid-quantiles of the residuals."""
+        """The predicted mean of column j plus quantiles of the residuals."""
         mean, size, residuals = self.parts(X, j, rows)
         nodes = mean[:, None] + size[:, None] * np.quantile(residuals, levels(self.n_nodes))
         return nodes, np.full(nodes.shape, 1 / self.n_nodes)
 
     def parts(self, X: Array, j: int, rows: Index) -> tuple[Array, Array, Array]:
-        """Mean and size of column j for each row, and the residuals of fit over their size."""
+        """Mean and size of column j for each row, and the residuals of the fit over their size."""
         held_out, model = self._mean(j)
         residuals = self.X_[:, j] - held_out
         mean = _predicted(X, rows, held_out, model)
@@ -92,10 +95,11 @@ class ResidualConditional(Conditional):
         return mean, _predicted(X, rows, sizes, scale_model), residuals / sizes
 
     def _mean(self, j: int) -> tuple[Array, Any]:
-        """Predictions of every fitted row without it, and the model for new rows."""
+        """Predictions of every fitted row from the others, and the model for new rows."""
         if self.ridge_ is not None:
             ridge = self.ridge_
-            return self.X_[:, j] - ridge.scale[j] * ridge.residuals[:, j], _for(ridge, j)
+            held_out = self.X_[:, j] - ridge.scale[j] * ridge.residuals[:, j]
+            return held_out, partial(ridge.predict, j=j)
         if j not in self._columns:
             rest = np.delete(self.X_, j, axis=1)
             held_out, full = self._cross_fit(self.regressor, rest, self.X_[:, j])
@@ -107,27 +111,25 @@ class ResidualConditional(Conditional):
         if j not in self._scales:
             rest = np.delete(self.X_, j, axis=1)
             floor = 1e-3 * np.abs(residuals).mean() + 1e-300
-            target = np.log(np.abs(residuals) + floor)
+            sizes = np.abs(residuals) + floor
             if isinstance(self.scale, str):
-                common = _CommonScale.fit(rest, target)
+                common = _CommonScale.fit(rest, np.log(sizes))
                 self._scales[j] = (common(rest), _WithoutColumn(common, j))
                 return self._scales[j]
-            held_out, full = self._cross_fit(self.scale, rest, target)
-            self._scales[j] = (np.exp(held_out), _WithoutColumn(_Exponential(full), j))
+            regressor = TransformedTargetRegressor(self.scale, func=np.log, inverse_func=np.exp)
+            held_out, full = self._cross_fit(regressor, rest, sizes)
+            self._scales[j] = (held_out, _WithoutColumn(full.predict, j))
         return self._scales[j]
 
     def _cross_fit(self, regressor: Any, rest: Array, target: Array) -> tuple[Array, Any]:
         """Out-of-fold predictions, and the fit to all rows."""
-        held_out = np.empty(target.size)
-        for k in range(int(self.folds_.max()) + 1):
-            test = self.folds_ == k
-            held_out[test] = clone(regressor).fit(rest[~test], target[~test]).predict(rest[test])
+        held_out = cross_val_predict(regressor, rest, target, cv=PredefinedSplit(self.folds_))
         return held_out, clone(regressor).fit(rest, target)
 
 
 @dataclass(frozen=True)
 class _WithoutColumn:
-    """A function of all columns but one, called with all of them."""
+    """A function of all columns except one, called with all of them."""
 
     function: Any
     column: int
@@ -138,20 +140,10 @@ class _WithoutColumn:
 
 
 @dataclass(frozen=True)
-class _Exponential:
-    """The exponential of a regressor's prediction."""
-
-    regressor: Any
-
-    def __call__(self, X: Array) -> Array:
-        return np.exp(self.regressor.predict(X))
-
-
-@dataclass(frozen=True)
 class _CommonScale:
     """The size of a residual from the mean absolute value of the other columns.
 
-    A line between logarithms, with a slope between 0 and 1; flat unless the slope stands out by
+    The logarithms are related linearly, with a slope in [0, 1] that is zero unless it exceeds
     ``CLEAR`` standard errors.
     """
 
@@ -162,7 +154,7 @@ class _CommonScale:
 
     @classmethod
     def fit(cls, rest: Array, target: Array) -> _CommonScale:
-        """From the other columns and the logarithm of the absolute residual."""
+        """Fit to the other columns and the logarithm of the absolute residual."""
         spread = rest.std(axis=0)
         scale = cls(rest.mean(axis=0), np.where(spread > 0, spread, 1.0))
         u = scale._outlyingness(rest)
@@ -185,13 +177,9 @@ class _CommonScale:
 
 
 def _predicted(X: Array, rows: Index, held_out: Array, model: Any) -> Array:
-    """Out-of-fold predictions for fitted rows, the model's predictions for new ones."""
+    """Out-of-fold predictions for fitted rows, predictions of the model for new rows."""
     fresh = np.zeros(X.shape[0])
     new = rows < 0
     if new.any():
         fresh[new] = model(X[new])
     return cross_fitted(rows, held_out, fresh)
-
-
-def _for(ridge: RidgeColumns, j: int) -> Any:
-    return lambda X: ridge.predict(X, j)

@@ -1,4 +1,4 @@
-r"""Ridge regression of every column on all others at once, with exact leave-one-out errors.
+r"""Ridge regression of every column on all others, with exact leave-one-out errors.
 
 With :math:`\Omega = (X^\top X + a I)^{-1}` the coefficients of column j on the rest are
 :math:`-\Omega_{-j,j} / \Omega_{jj}`, its residuals :math:`U_{ij} / \Omega_{jj}` with
@@ -6,9 +6,9 @@ With :math:`\Omega = (X^\top X + a I)^{-1}` the coefficients of column j on the 
 :math:`x_i^\top \Omega x_i - U_{ij}^2 / \Omega_{jj}`: one matrix for each penalty gives the
 leave-one-out residuals of all columns and rows.
 
-A penalty that holds down the noise of many columns also shrinks what they have in common, and the
-residual keeps a share of it. So each prediction is stretched by the slope of the column on its
-leave-one-out prediction, and the penalty is the best after that.
+A penalty that suppresses the noise of many columns also shrinks their common signal, part of which
+then remains in the residual. So each prediction is multiplied by the slope of the column on its
+leave-one-out prediction, and the penalty is chosen after this correction.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from sobolev._typing import Array
 
 # Penalties relative to the number of rows.
 PENALTIES = tuple(10.0 ** np.linspace(-4, 2, 13))
-# The most by which a prediction is stretched.
+# Largest factor by which a prediction is multiplied.
 MAX_SLOPE = 100.0
 
 
 @dataclass(frozen=True)
 class RidgeColumns:
-    """Ridge fits of every column on the others, the penalty of each by leave-one-out.
+    """Ridge regressions of every column on the others, with penalties chosen by leave-one-out.
 
     Attributes
     ----------
     center, scale : array of shape (d,)
-        Of the columns.
+        Means and standard deviations of the columns.
     penalties, slopes : array of shape (d,)
-        The penalty of each column, and the factor that makes up for the shrinkage.
+        Penalty of each column, and the factor that corrects the shrinkage.
     residuals : array of shape (n, d)
         Leave-one-out residuals in standard units.
     """
@@ -48,7 +48,7 @@ class RidgeColumns:
 
     @classmethod
     def fit(cls, X: Array, *, stretch: bool = True) -> RidgeColumns:
-        """Fit to the rows of X; without ``stretch`` the slopes are one."""
+        """Fit to the rows of X; with ``stretch=False`` the slopes are one."""
         n, d = X.shape
         center, scale = X.mean(axis=0), X.std(axis=0)
         scale = np.where(scale > 0, scale, 1.0)
@@ -56,7 +56,7 @@ class RidgeColumns:
         inverse = _Inverse(Z)
         best = np.full(d, np.inf)
         penalties, slopes, residuals = np.full(d, n * PENALTIES[-1]), np.zeros(d), Z.copy()
-        for relative in reversed(PENALTIES):  # the largest of equal ones
+        for relative in reversed(PENALTIES):  # ties: the largest penalty wins
             predicted = Z - inverse.leave_one_out(n * relative)
             slope = _slopes(Z, predicted) if stretch else np.ones(d)
             errors = Z - slope * predicted
@@ -69,20 +69,20 @@ class RidgeColumns:
         return cls(center, scale, penalties, slopes, residuals, Z)
 
     def predict(self, X: Array, j: int) -> Array:
-        """The mean of column j in its own units given the others."""
+        """The mean of column j given the others, in the units of the column."""
         Z = (X - self.center) / self.scale
         beta = _coefficients(self._rows, j, self.penalties[j])
         return self.center[j] + self.scale[j] * self.slopes[j] * (Z @ beta)
 
 
 def _slopes(Z: Array, predicted: Array) -> Array:
-    """Of each column on its prediction."""
+    """Slope of each column on its prediction."""
     power = np.maximum(np.einsum("ij,ij->j", predicted, predicted), 1e-300)
     return np.clip(np.einsum("ij,ij->j", Z, predicted) / power, 0.0, MAX_SLOPE)
 
 
 class _Inverse:
-    """X' X + a I for many a, through the shorter side of X."""
+    """The inverse of X' X + a I for many a, from the smaller Gram matrix of X."""
 
     def __init__(self, Z: Array) -> None:
         self.Z = Z

@@ -1,4 +1,4 @@
-"""Data with known answers, and the real data of the paper."""
+"""Simulated data with known true features, and the real data of the paper."""
 
 from sobolev.datasets.hiv import HIV_DRUGS, count_positions, load_hiv
 from sobolev.datasets.plx4720 import load_plx4720

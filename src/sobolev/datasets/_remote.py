@@ -1,7 +1,7 @@
-"""Files of real data: from a folder of yours, or downloaded once into a cache and checked.
+"""Files of real data, from a local folder or downloaded once into a cache.
 
-A folder that you name is only read, and its files are taken as they are. Downloads are compared
-with their checksum before they come into place, and again whenever they are read.
+Files in a local folder are used as they are. Downloads are compared with their checksum before
+they are stored, and again whenever they are read.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class RemoteFile:
     Attributes
     ----------
     path : str
-        Where it stands in a data folder, with forward slashes.
+        Path in a data folder, with forward slashes.
     url : str or None
-        Its published address; None if it has none.
+        Public address; None if there is none.
     sha256 : str or None
-        The checksum of the published file, in hexadecimal.
+        Checksum of the published file, in hexadecimal.
     """
 
     path: str
@@ -45,14 +45,15 @@ def fetch(file: RemoteFile, data_home: str | Path | None = None) -> Path:
     Parameters
     ----------
     file : RemoteFile
+        File to find.
     data_home : str, Path or None, default=None
-        The folder; None is that of the environment variable ``SOBOLEV_DATA_HOME``, or, if it is not
-        set, the cache, into which missing files are downloaded.
+        Data folder. None is the folder in the environment variable ``SOBOLEV_DATA_HOME``; if that
+        is not set, the cache is used, and missing files are downloaded into it.
 
     Returns
     -------
     Path
-        An existing file.
+        Path of the file.
 
     Raises
     ------
@@ -76,13 +77,13 @@ def fetch(file: RemoteFile, data_home: str | Path | None = None) -> Path:
 
 
 def named_folder(data_home: str | Path | None = None) -> Path | None:
-    """The folder that the caller or the environment names, if any."""
+    """The folder given by the caller or the environment variable, or None."""
     home = data_home if data_home is not None else os.environ.get(VARIABLE) or None
     return None if home is None else Path(home).expanduser()
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: the place of the platform for what can be fetched again."""
+    """Folder of downloads: the cache folder of the platform."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
@@ -93,21 +94,21 @@ def cache_folder() -> Path:
 
 
 def _download(file: RemoteFile, url: str) -> bytes:
-    """The content of the address, checked."""
+    """Download a file and compare it with its checksum."""
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
             content: bytes = response.read()
-    except (OSError, http.client.HTTPException) as error:  # urllib's own are OSErrors
+    except (OSError, http.client.HTTPException) as error:  # errors of urllib are OSErrors
         raise OSError(
-            f"could not download {url} into {cache_folder()} ({error!r}). Get it by other means, "
-            f"place it as {file.path} in a folder, and pass that folder as data_home or in the "
+            f"could not download {url} into {cache_folder()} ({error!r}). Download it in another "
+            f"way, save it as {file.path} in a folder, and pass that folder as data_home or in the "
             f"environment variable {VARIABLE}."
         ) from error
     if not _matches(content, file):
         raise ValueError(
             f"{file.path} from {url} has the sha256 {hashlib.sha256(content).hexdigest()} instead "
-            f"of {file.sha256}: it was changed or cut short, and is not kept. Try again, or place "
-            f"a file that you trust in a folder named by data_home or {VARIABLE}."
+            f"of {file.sha256}: it was changed or cut short, and was not saved. Try again, or put "
+            f"a file that you trust in the folder given by data_home or {VARIABLE}."
         )
     return content
 
@@ -120,10 +121,10 @@ def _absent(file: RemoteFile, folder: Path | None) -> str:
     if folder is not None:
         source = f" It is published at {file.url}." if file.url else ""
         return (
-            f"{file.path} is not in the data folder {folder}, named by data_home or the "
+            f"{file.path} is not in the data folder {folder}, which is set by data_home or the "
             f"environment variable {VARIABLE}.{source}"
         )
     return (
-        f"{file.path} has no public address. Place it in a folder and pass that folder as "
+        f"{file.path} has no public address. Put it in a folder and pass that folder as "
         f"data_home or in the environment variable {VARIABLE}."
     )

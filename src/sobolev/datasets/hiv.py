@@ -1,4 +1,4 @@
-"""HIV-1 drug resistance: mutations, fold changes, and the mutations known from treatment."""
+"""HIV-1 drug resistance: mutations, fold changes, and treatment-selected mutations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHECKSUMS = {
     "NRTI_TSM": "00818712b8a6bd1c7280f673f9ce20cd0b6f65ab222b07e77f28bfe9d5b29305",
     "NNRTI_TSM": "d80b55409e5c0acccfde58aac40032df8b70f716a5dcecc1c0fb89f30ab7894d",
 }
-# Consensus, no data, or the amino acids seen, with i for an insertion and d for a deletion.
+# Consensus, no data, or the observed amino acids, with i for an insertion and d for a deletion.
 _CELL = r"\.|-|[A-Zid]+"
 
 
@@ -40,29 +40,29 @@ def load_hiv(
 ) -> Any:
     """Load the resistance of HIV-1 isolates to a drug, with their mutations.
 
-    One 0/1 column for each position and amino acid that at least three isolates carry, and the
-    logarithm of the fold change of susceptibility as response. Isolates with an unreadable
+    There is one 0/1 column for each position and amino acid that at least three isolates carry.
+    The response is the logarithm of the fold change of susceptibility. Isolates with an unreadable
     sequence or without a measurement are left out, and so are all columns that equal another one.
 
     Parameters
     ----------
     drug : str
-        One of :data:`HIV_DRUGS`, for example "APV".
+        Name of the drug, one of :data:`HIV_DRUGS`, for example "APV".
     data_home : str, Path or None, default=None
-        A folder with ``hiv/PI_DATA.txt`` and the like; None is that of the environment variable
-        ``SOBOLEV_DATA_HOME``. If neither is given the files are downloaded once, from the Stanford
-        HIV drug resistance database, into the cache of the user.
+        Folder with ``hiv/PI_DATA.txt`` and similar files; None is the folder in the environment
+        variable ``SOBOLEV_DATA_HOME``. If neither is given, the files are downloaded once from the
+        Stanford HIV drug resistance database into the cache of the user.
     return_X_y : bool, default=False
-        Return ``(data, target)`` alone.
+        Whether to return only ``(data, target)``.
     as_frame : bool, default=False
-        Return the data as a DataFrame and the target as a Series.
+        Whether to return the data as a DataFrame and the target as a Series.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With ``data`` (n, p) of zeros and ones, ``target`` (n,), ``feature_names`` such as
+        Bunch with ``data`` (n, p) of zeros and ones, ``target`` (n,), ``feature_names`` such as
         ``"P10.F"``, ``positions`` (the position of each column), ``support`` (True for columns at
-        a position of the treatment-selected mutations), ``tsm_positions`` (all of these),
+        a position of a treatment-selected mutation), ``tsm_positions`` (all such positions),
         ``drug``, ``drug_class`` and ``DESCR``.
     (data, target) : tuple, if ``return_X_y`` is True
 
@@ -118,14 +118,14 @@ def count_positions(bunch: Any, support: Any) -> tuple[int, int]:
     Parameters
     ----------
     bunch : Bunch
-        From :func:`load_hiv`.
+        Data set from :func:`load_hiv`.
     support : array-like of shape (p,) or (k,)
-        A mask of the columns, or the selected columns.
+        Mask of the selected columns, or their positions in ``data``.
 
     Returns
     -------
     true, false : int
-        Positions among the treatment-selected mutations, and others.
+        Number of positions with and without a treatment-selected mutation.
 
     Examples
     --------
@@ -140,8 +140,8 @@ def count_positions(bunch: Any, support: Any) -> tuple[int, int]:
     n_columns = bunch.positions.size
     if chosen.dtype == bool and chosen.shape != (n_columns,):
         raise ValueError(
-            f"support has {chosen.size} entries but there are {n_columns} columns; pass one "
-            "for each, or the numbers of the selected columns."
+            f"support has {chosen.size} entries but there are {n_columns} columns; pass one entry "
+            "for each column, or the positions of the selected columns."
         )
     found = np.unique(bunch.positions[chosen if chosen.size else []])
     true = int(np.isin(found, bunch.tsm_positions).sum())
@@ -164,12 +164,12 @@ def _fetch(name: str, data_home: str | Path | None) -> Path:
 
 
 def _read_table(path: Path, drug: str) -> pd.DataFrame:
-    """The isolates whose sequence is readable, all as text."""
+    """The isolates with a readable sequence; all values are text."""
     table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
     cells = table.filter(regex=r"^P\d+$")
     if drug not in table or not cells.shape[1]:
         raise ValueError(
-            f"{path} has no column {drug} or none for the positions (P1, P2, …); it is not the "
+            f"{path} has no column {drug} or no columns of positions (P1, P2, …); it is not the "
             "published table."
         )
     return table[cells.apply(lambda cell: cell.str.fullmatch(_CELL)).all(axis=1)]
@@ -184,7 +184,7 @@ def _read_positions(path: Path) -> Index:
 def _one_hot(cells: pd.DataFrame) -> tuple[Array, Index, AnyArray]:
     """A 0/1 column for each position and letter; a mixture of amino acids sets several.
 
-    Returns the columns, sorted by position and letter, with both.
+    Returns the columns, sorted by position and letter, with their positions and letters.
     """
     columns, positions, letters = [], [], []
     for name, column in cells.items():
@@ -199,7 +199,7 @@ def _one_hot(cells: pd.DataFrame) -> tuple[Array, Index, AnyArray]:
 
 
 def _measured(X: Array, fold_change: Any) -> tuple[Array, Array]:
-    """The rows with a measurement, and its logarithm."""
+    """The rows with a measurement, and the logarithm of the measurement."""
     value = pd.to_numeric(fold_change.replace(["NA", ""], np.nan)).to_numpy(dtype=float)
     if (value <= 0).any():
         raise ValueError(f"fold changes of {fold_change.name} must be positive.")
@@ -208,7 +208,7 @@ def _measured(X: Array, fold_change: Any) -> tuple[Array, Array]:
 
 
 def _informative(X: Array) -> Index:
-    """Columns with enough ones that equal no other column, in order."""
+    """Positions of the columns with enough ones that equal no other column."""
     common = np.flatnonzero(X.sum(axis=0) >= MIN_CARRIERS)
     _, first, counts = np.unique(X[:, common], axis=1, return_index=True, return_counts=True)
     return np.sort(common[first[counts == 1]])

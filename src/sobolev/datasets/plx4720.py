@@ -1,4 +1,4 @@
-"""Response of cancer cell lines to the drug PLX4720, with features of their genomes."""
+"""Response of cancer cell lines to the drug PLX4720, with genomic features."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sobolev.datasets._remote import RemoteFile, fetch
 RESPONSES = ("Amax", "ActArea", "IC50")
 _FILE = RemoteFile("plx4720/plx4720_ccle_response_gdsc_features.npz")
 _DESCR = (
-    "Response ({response}) of {n} cancer cell lines to PLX4720 in CCLE, with {d} features of "
-    "their genomes from GDSC whose absolute correlation with the response is at least "
-    "{least:g}. A substitute for the matrix of the paper (479 cell lines, 7251 CCLE features), "
-    "which is no longer distributed: results on it are not those of the paper. The drug "
-    "targets BRAF, so its mutation (BRAF_mut) should be found."
+    "Response ({response}) of {n} cancer cell lines to PLX4720 in CCLE, with {d} genomic "
+    "features from GDSC whose absolute correlation with the response is at least {least:g}. "
+    "A substitute for the data of the paper (479 cell lines, 7251 CCLE features), which are no "
+    "longer distributed, so that results differ from those of the paper. The drug targets BRAF, "
+    "so its mutation (BRAF_mut) should be found."
 )
 
 
@@ -31,32 +31,32 @@ def load_plx4720(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Any:
-    """Load the response of cell lines to PLX4720: a substitute for the matrix of the paper.
+    """Load the response of cell lines to PLX4720, a substitute for the data of the paper.
 
-    Features of GDSC (gene expression, mutations, copy numbers, tissue) joined to the response in
-    CCLE. There is no address to download it from: the file must be in a folder of yours.
+    The features of GDSC (gene expression, mutations, copy numbers, tissue) are joined to the
+    response in CCLE. The file cannot be downloaded; it must be in a local folder.
 
     Parameters
     ----------
     data_home : str, Path or None, default=None
-        A folder with ``plx4720/plx4720_ccle_response_gdsc_features.npz``; None is that of the
+        Folder with ``plx4720/plx4720_ccle_response_gdsc_features.npz``; None is the folder in the
         environment variable ``SOBOLEV_DATA_HOME``.
     response : {"Amax", "ActArea", "IC50"}, default="Amax"
-        The response. Cell lines without it are left out.
+        Measure of the response. Cell lines without it are left out.
     min_correlation : float, default=0.1
-        Features with a smaller absolute correlation with the response are left out, and always
-        constant ones. This screening, of the paper, looks at the response: tests on the same rows
-        are not exact after it. Zero keeps all that vary.
+        Smallest absolute correlation with the response; features below it and constant features are
+        left out. This screening of the paper uses the response, so that tests on the same rows are
+        not exact afterwards. Zero keeps all features that vary.
     return_X_y : bool, default=False
-        Return ``(data, target)`` alone.
+        Whether to return only ``(data, target)``.
     as_frame : bool, default=False
-        Return the data as a DataFrame and the target as a Series, both by cell line.
+        Whether to return the data as a DataFrame and the target as a Series, indexed by cell line.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With ``data`` (n, d), ``target`` (n,), ``feature_names``, ``correlations`` (of each column
-        with the target), ``cell_lines``, ``tissue`` and ``DESCR``.
+        Bunch with ``data`` (n, d), ``target`` (n,), ``feature_names``, ``correlations`` (of each
+        column with the target), ``cell_lines``, ``tissue`` and ``DESCR``.
     (data, target) : tuple, if ``return_X_y`` is True
 
     Examples
@@ -98,7 +98,7 @@ def load_plx4720(
 
 
 def _correlations(X: Array, y: Array) -> Array:
-    """Of each column with y; NaN for a constant column."""
+    """Correlation of each column with y; NaN for a constant column."""
     varying = np.ptp(X, axis=0) > 0
     Z = X[:, varying] - X[:, varying].mean(axis=0)
     v = y - y.mean()

@@ -1,7 +1,7 @@
 """Simulated data whose true features are known.
 
-The true features are always the first by name: those of SinExp are called x1, ..., x6, wherever
-their columns stand.
+The true features always have the first names: those of SinExp are x1, ..., x6, in any order of the
+columns.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_scalar
 
 from sobolev._random import RandomState, check_generator
-
-Array = NDArray[np.float64]
+from sobolev._typing import Array
 
 
 def make_sinexp(
@@ -30,7 +29,7 @@ def make_sinexp(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Any:
-    r"""Draw the SinExp data of the paper: six features, all of them in interactions.
+    r"""Simulate the SinExp data of the paper, with six interacting features.
 
     .. math::
 
@@ -38,33 +37,34 @@ def make_sinexp(
             + \sigma \varepsilon
 
     with :math:`\varepsilon` standard normal. The features are
-    :math:`x_j = \sqrt{r}\, z + \sqrt{1 - r}\, u_j`, z common to a row.
+    :math:`x_j = \sqrt{r}\, z + \sqrt{1 - r}\, u_j`, where z is common to all features of a row.
 
     Parameters
     ----------
     n_samples : int, default=500
-        The number of rows.
+        Number of rows.
     n_features : int, default=50
-        The number of columns, at least 6.
+        Number of columns, at least 6.
     distribution : {"uniform", "gaussian"}, default="uniform"
-        The law of z and u: uniform on (0, 1) or standard normal.
+        Distribution of z and u: uniform on (0, 1) or standard normal.
     correlation : float, default=0.5
-        The correlation r of each pair of features, 0 <= r < 1.
+        Correlation r of each pair of features, 0 <= r < 1.
     snr : float, default=2.0
-        The variance of the signal over the variance of the noise; ``float("inf")`` for no noise.
+        Signal-to-noise ratio: the variance of the signal divided by that of the noise;
+        ``float("inf")`` for no noise.
     shuffle_features : bool, default=False
-        Scatter the columns at random; otherwise the true ones come first.
+        Whether to put the columns in random order; otherwise the true features come first.
     random_state : int, Generator, RandomState or None, default=None
-        The source of randomness; the same int gives the same data.
+        Seed or generator; the same int gives the same data.
     return_X_y : bool, default=False
-        Return ``(data, target)`` alone.
+        Whether to return only ``(data, target)``.
     as_frame : bool, default=False
-        Return the data as a DataFrame and the target as a Series.
+        Whether to return the data as a DataFrame and the target as a Series.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
+        Bunch with ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
         ``support`` (True for the true features) and ``DESCR``.
     (data, target) : tuple, if ``return_X_y`` is True
 
@@ -116,7 +116,7 @@ def make_liang(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Any:
-    r"""Draw the Liang data of the paper: many features, half of them linear, half through a tanh.
+    r"""Simulate the Liang data of the paper: half of the true features enter through a tanh.
 
     .. math::
 
@@ -130,26 +130,26 @@ def make_liang(
     Parameters
     ----------
     n_samples : int, default=500
-        The number of rows.
+        Number of rows.
     n_features : int, default=500
-        The number of columns, at least ``n_informative``.
+        Number of columns, at least ``n_informative``.
     n_informative : int, default=40
-        The number of true features, a multiple of 4.
+        Number of true features, a multiple of 4.
     noise : float, default=0.5
-        The standard deviation of the noise.
+        Standard deviation of the noise.
     shuffle_features : bool, default=False
-        Scatter the columns at random; otherwise the true ones come first.
+        Whether to put the columns in random order; otherwise the true features come first.
     random_state : int, Generator, RandomState or None, default=None
-        The source of randomness; the same int gives the same data.
+        Seed or generator; the same int gives the same data.
     return_X_y : bool, default=False
-        Return ``(data, target)`` alone.
+        Whether to return only ``(data, target)``.
     as_frame : bool, default=False
-        Return the data as a DataFrame and the target as a Series.
+        Whether to return the data as a DataFrame and the target as a Series.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
+        Bunch with ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
         ``support`` (True for the true features), ``weights`` (in the order above, one column for
         each j) and ``DESCR``.
     (data, target) : tuple, if ``return_X_y`` is True
@@ -198,7 +198,7 @@ def make_xor(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Any:
-    r"""Draw the XOR relation, in which no proper subset of the true features tells anything on y.
+    r"""Simulate the XOR problem, where no proper subset of the true features is informative.
 
     .. math:: y = \operatorname{sign}(x_1 x_2 \cdots x_s) + \text{noise} \cdot \varepsilon
 
@@ -207,29 +207,29 @@ def make_xor(
     Parameters
     ----------
     n_samples : int, default=1000
-        The number of rows.
+        Number of rows.
     n_features : int, default=50
-        The number of columns, at least ``n_informative``.
+        Number of columns, at least ``n_informative``.
     n_informative : int, default=2
-        The number s of true features.
+        Number s of true features.
     noise : float, default=0.0
-        The standard deviation of the noise.
+        Standard deviation of the noise.
     classification : bool, default=False
-        Return labels instead of numbers: "even" where y > 0 (an even number of true features is
-        negative, but for the noise), "odd" elsewhere.
+        Whether to return labels instead of numbers: "even" if y > 0 (without noise, an even number
+        of true features is negative), otherwise "odd".
     shuffle_features : bool, default=False
-        Scatter the columns at random; otherwise the true ones come first.
+        Whether to put the columns in random order; otherwise the true features come first.
     random_state : int, Generator, RandomState or None, default=None
-        The source of randomness; the same int gives the same data.
+        Seed or generator; the same int gives the same data.
     return_X_y : bool, default=False
-        Return ``(data, target)`` alone.
+        Whether to return only ``(data, target)``.
     as_frame : bool, default=False
-        Return the data as a DataFrame and the target as a Series.
+        Whether to return the data as a DataFrame and the target as a Series.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
+        Bunch with ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
         ``support`` (True for the true features) and ``DESCR``.
     (data, target) : tuple, if ``return_X_y`` is True
 
@@ -263,7 +263,7 @@ def make_sine_radius(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Any:
-    r"""Draw a response that oscillates with the squared radius of two features.
+    r"""Simulate a response that oscillates with the squared radius of two features.
 
     .. math:: y = 5 \sin(4 \pi (x_1^2 + x_2^2)) + \text{noise} \cdot \varepsilon
 
@@ -272,24 +272,24 @@ def make_sine_radius(
     Parameters
     ----------
     n_samples : int, default=1000
-        The number of rows.
+        Number of rows.
     n_features : int, default=50
-        The number of columns, at least 2.
+        Number of columns, at least 2.
     noise : float, default=0.25
-        The standard deviation of the noise.
+        Standard deviation of the noise.
     shuffle_features : bool, default=False
-        Scatter the columns at random; otherwise the true ones come first.
+        Whether to put the columns in random order; otherwise the true features come first.
     random_state : int, Generator, RandomState or None, default=None
-        The source of randomness; the same int gives the same data.
+        Seed or generator; the same int gives the same data.
     return_X_y : bool, default=False
-        Return ``(data, target)`` alone.
+        Whether to return only ``(data, target)``.
     as_frame : bool, default=False
-        Return the data as a DataFrame and the target as a Series.
+        Whether to return the data as a DataFrame and the target as a Series.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
+        Bunch with ``data`` (n_samples, n_features), ``target`` (n_samples,), ``feature_names``,
         ``support`` (True for the true features) and ``DESCR``.
     (data, target) : tuple, if ``return_X_y`` is True
 
@@ -332,10 +332,10 @@ def _bundle(
     return_X_y: bool,
     as_frame: bool,
 ) -> Any:
-    """Name the columns, scatter them if asked, and pack the data in the form asked for."""
+    """Name the columns, shuffle them if requested, and return the requested type."""
     names = np.array([f"x{j + 1}" for j in range(X.shape[1])], dtype=object)
     support = np.arange(X.shape[1]) < n_informative
-    # The last draw: shuffled or not, the same seed gives the same named columns.
+    # The last draw, so that the same seed gives the same named columns with and without it.
     if shuffle_features:
         order = rng.permutation(X.shape[1])
         X, names, support = X[:, order], names[order], support[order]

@@ -1,9 +1,10 @@
 r"""The knockoff filter: from signed statistics W to discoveries.
 
-Under the null hypothesis the sign of :math:`W_j` is a fair coin, so the statistics below
-:math:`-t` count the false ones above t. With V false among R selected, the filter with offset 1
-(knockoff+) keeps :math:`E[V / R]` at the level, the filter with offset 0 only
-:math:`E[V / (R + 1/\text{fdr})]`. The e-values of both carry the full promise through e-BH.
+Under the null hypothesis the sign of :math:`W_j` is a fair coin toss, so the number of statistics
+below :math:`-t` estimates the number of false discoveries above t. With V false discoveries among
+R, the filter with offset 1 (knockoff+) controls :math:`E[V / R]`; the filter with offset 0, that of
+Algorithm 5, only controls :math:`E[V / (R + 1/\text{fdr})]`. The e-values of both control
+:math:`E[V / R]` through e-BH.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy as np
 from sobolev._parameters import check_fraction
 from sobolev._typing import Array, Index, Mask
 
-# Relative slack of the levels of e-BH: rounding does not decide what stands on the boundary.
+# Relative slack of the levels of e-BH, so that rounding does not decide ties.
 _SLACK = 1e-12
 
 
 def knockoff_threshold(W: Any, fdr: float, offset: int = 1) -> float:
-    r"""The least t at which the estimated share of false discoveries is at most ``fdr``.
+    r"""The smallest t at which the estimated share of false discoveries is at most ``fdr``.
+
+    With offset 0 this is the threshold of Algorithm 5.
 
     .. math::
 
@@ -30,17 +33,18 @@ def knockoff_threshold(W: Any, fdr: float, offset: int = 1) -> float:
     Parameters
     ----------
     W : array-like of shape (p,)
-        Importance of each column less that of its knockoff.
+        Signed statistics, such as the importance of each column minus that of its knockoff.
     fdr : float
-        The level, in (0, 1].
+        Level of the false discovery rate, in (0, 1].
     offset : {0, 1}, default=1
-        1 is knockoff+, which controls the false discovery rate. 0 does not: with nothing to find
-        it selects in half of all cases or more, at any level.
+        Number added to the count of negative statistics. 1 is knockoff+, which controls the false
+        discovery rate. 0 does not: if no column matters, it selects some in at least half of all
+        data sets, at any level.
 
     Returns
     -------
     float
-        Select ``W >= T``; infinite if no t will do.
+        Threshold T: select ``W >= T``. Infinite if no t satisfies the condition.
 
     Examples
     --------
@@ -62,15 +66,15 @@ def knockoff_qvalues(W: Any, offset: int = 1) -> Array:
     Parameters
     ----------
     W : array-like of shape (p,)
-        Importance of each column less that of its knockoff.
+        Signed statistics, such as the importance of each column minus that of its knockoff.
     offset : {0, 1}, default=1
-        1 is knockoff+.
+        Offset of the threshold; 1 is knockoff+.
 
     Returns
     -------
     array of shape (p,)
-        For every ``fdr < 1``, ``q <= fdr`` exactly where ``W >= knockoff_threshold(W, fdr)``. One
-        where W is negative or zero.
+        Q-values: for every ``fdr < 1``, ``q <= fdr`` if and only if
+        ``W >= knockoff_threshold(W, fdr)``. One where W is negative or zero.
 
     Examples
     --------
@@ -93,25 +97,25 @@ def knockoff_evalues(W: Any, fdr: float, offset: int = 1) -> Array:
 
     .. math:: e_j = p \, \frac{1\{W_j \ge T\}}{1 + \#\{W_k \le -T\}}
 
-    with T the threshold at level ``fdr``. The expectations of the null ones sum to at most p for
-    either offset and any ``fdr`` fixed beforehand: these only decide where to stop, and the
-    denominator has its one whatever they are. For a single draw :func:`ebh` at the same level
-    selects what the filter with offset 1 selects.
+    with T the threshold at level ``fdr``. The expected e-values of the true null hypotheses sum to
+    at most p for either offset and any ``fdr`` fixed in advance: both only affect T, and the
+    denominator always contains the one. For a single draw, :func:`ebh` at the same level selects
+    the same columns as the filter with offset 1.
 
     Parameters
     ----------
     W : array-like of shape (p,)
-        Importance of each column less that of its knockoff.
+        Signed statistics, such as the importance of each column minus that of its knockoff.
     fdr : float
-        The level of the threshold, in (0, 1].
+        Level of the threshold, in (0, 1].
     offset : {0, 1}, default=1
-        Of the threshold. With 0 it is never larger: more e-values are positive, but none that is
-        positive with 1 is larger.
+        Offset of the threshold. With 0 the threshold is never larger: at least as many e-values are
+        positive, but those that are positive with offset 1 do not increase.
 
     Returns
     -------
     array of shape (p,)
-        All zero if the threshold is infinite.
+        E-values; all zero if the threshold is infinite.
 
     Examples
     --------
@@ -125,20 +129,21 @@ def knockoff_evalues(W: Any, fdr: float, offset: int = 1) -> Array:
 
 
 def ebh(evalues: Any, fdr: float) -> Mask:
-    """Select by e-values, of any dependence, with a controlled false discovery rate.
+    """Select by e-values with a controlled false discovery rate, under any dependence.
 
     Parameters
     ----------
     evalues : array-like of shape (p,)
-        Non-negative, of sum of expectations at most p over the true null hypotheses; averages of
-        e-values are e-values.
+        Nonnegative e-values, whose expectations over the true null hypotheses sum to at most p;
+        averages of e-values are e-values.
     fdr : float
-        The level, in (0, 1].
+        Level of the false discovery rate, in (0, 1].
 
     Returns
     -------
     array of bool, shape (p,)
-        The k largest, for the greatest k such that each of them is at least ``p / (k fdr)``.
+        Mask of the k largest e-values, for the largest k such that all k are at least
+        ``p / (k fdr)``.
 
     Examples
     --------
@@ -155,18 +160,18 @@ def ebh(evalues: Any, fdr: float) -> Mask:
 def ebh_qvalues(evalues: Any) -> Array:
     """The smallest false discovery rate at which :func:`ebh` selects each hypothesis, at most one.
 
-    The e-values must not depend on the level: those of :func:`knockoff_evalues` do through their
-    threshold, so keep its ``fdr`` fixed when you read levels off here.
+    The e-values must not depend on the level. Those of :func:`knockoff_evalues` depend on its
+    parameter ``fdr``, so keep that fixed.
 
     Parameters
     ----------
     evalues : array-like of shape (p,)
-        Non-negative.
+        Nonnegative e-values.
 
     Returns
     -------
     array of shape (p,)
-        For every ``fdr < 1``, ``q <= fdr`` exactly where ``ebh(evalues, fdr)``.
+        Q-values: for every ``fdr < 1``, ``q <= fdr`` if and only if ``ebh(evalues, fdr)``.
 
     Examples
     --------
@@ -178,9 +183,8 @@ def ebh_qvalues(evalues: Any) -> Array:
 
 
 def _estimated_shares(W: Array, offset: int) -> tuple[Array, Array]:
-    """The candidates t, ascending, and the estimated share of false discoveries at each."""
-    if offset not in (0, 1):
-        raise ValueError(f"offset={offset!r} is unknown; use 1 (knockoff+) or 0.")
+    """Candidates t in ascending order, and the estimated share of false discoveries at each."""
+    check_offset(offset)
     t = np.unique(np.abs(W[W != 0]))
     n_above, n_below = _count_from(W[W > 0], t), _count_from(-W[W < 0], t)
     shares = np.full(t.size, np.inf)
@@ -188,13 +192,19 @@ def _estimated_shares(W: Array, offset: int) -> tuple[Array, Array]:
     return t, shares
 
 
+def check_offset(offset: Any) -> None:
+    """Raise an error unless the offset is 0 or 1."""
+    if offset not in (0, 1):
+        raise ValueError(f"offset={offset!r} is unknown; use 1 (knockoff+) or 0.")
+
+
 def _count_from(values: Array, t: Array) -> Index:
-    """How many values are at least t."""
+    """Number of values that are at least t."""
     return values.size - np.searchsorted(np.sort(values), t, side="left")
 
 
 def _ebh_levels(evalues: Array) -> Array:
-    """The smallest level at which each is selected, without the bound at one."""
+    """The smallest level at which each hypothesis is selected, not bounded by one."""
     p = evalues.size
     order = np.argsort(-evalues, kind="stable")
     with np.errstate(divide="ignore"):
@@ -204,10 +214,15 @@ def _ebh_levels(evalues: Array) -> Array:
     return found
 
 
+def _vector(name: str, values: Any) -> Array:
+    found = np.asarray(values, dtype=float)
+    if found.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional; got the shape {found.shape}.")
+    return found
+
+
 def _check_statistics(W: Any) -> Array:
-    W = np.asarray(W, dtype=float)
-    if W.ndim != 1:
-        raise ValueError(f"W must be one-dimensional; got the shape {W.shape}.")
+    W = _vector("W", W)
     if not np.isfinite(W).all():
         bad = np.flatnonzero(~np.isfinite(W))
         raise ValueError(
@@ -217,9 +232,7 @@ def _check_statistics(W: Any) -> Array:
 
 
 def _check_evalues(evalues: Any) -> Array:
-    e = np.asarray(evalues, dtype=float)
-    if e.ndim != 1:
-        raise ValueError(f"evalues must be one-dimensional; got the shape {e.shape}.")
+    e = _vector("evalues", evalues)
     if np.isnan(e).any() or (e < 0).any():
         raise ValueError("evalues contains NaN or negative values; e-values are at least 0.")
     return e

@@ -17,16 +17,16 @@ def qvalues(pvalues: Array, procedure: str = "bh") -> Array:
     Parameters
     ----------
     pvalues : array of shape (m,)
-        NaN where nothing was tested.
+        P-values; NaN for hypotheses that were not tested.
     procedure : {"bh", "by", "storey"}, default="bh"
-        Benjamini and Hochberg (independent or positively dependent tests), Benjamini and Yekutieli
-        (any dependence), or Storey: Benjamini and Hochberg times an estimate of the share of true
-        null hypotheses.
+        Adjustment: Benjamini and Hochberg (independent or positively dependent tests), Benjamini
+        and Yekutieli (any dependence), or Storey (Benjamini and Hochberg times an estimate of the
+        share of true null hypotheses).
 
     Returns
     -------
     array of shape (m,)
-        NaN where the p-value is.
+        Q-values; NaN where the p-value is NaN.
 
     Examples
     --------
@@ -49,14 +49,14 @@ def qvalues(pvalues: Array, procedure: str = "bh") -> Array:
 
 
 def smallest_qvalue(pvalue: float, n_tests: int, procedure: str) -> float:
-    """The q-value of one p-value when all others are one."""
+    """The q-value of one p-value if all other p-values are one."""
     return float(qvalues(np.array([pvalue] + [1.0] * (n_tests - 1)), procedure)[0])
 
 
 def null_share(pvalues: Array, level: float = 0.5) -> float:
     """Storey's estimate of the share of true null hypotheses, at most one.
 
-    The one in the numerator keeps the false discovery rate for finitely many tests.
+    The one in the numerator is needed to control the false discovery rate with finitely many tests.
     """
     above = 1 + np.count_nonzero(pvalues > level)
     return float(min(1.0, above / (pvalues.size * (1 - level))))

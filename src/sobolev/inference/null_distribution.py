@@ -1,9 +1,9 @@
-r"""The null distribution of a mean of independent look-ups.
+r"""The null distribution of a mean of independent discrete variables.
 
-Under the null hypothesis each row's statistic is a draw from a known discrete law: the values
-:math:`r_{ib}` of a table with weights :math:`w_{ib}`. The chance that their mean reaches the
-observed one comes from :mod:`sobolev.inference.saddlepoint`, without Monte Carlo error and without
-a floor at 1/(R + 1), or from random look-ups.
+Under the null hypothesis the statistic of each row is a draw from a known discrete distribution:
+the values :math:`r_{ib}` of a table with weights :math:`w_{ib}`. The probability that their mean
+reaches the observed one comes from :mod:`sobolev.inference.saddlepoint`, without Monte Carlo error
+and without a floor at 1/(R + 1), or from R Monte Carlo draws.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ import numpy as np
 
 from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array
+from sobolev.inference.permutation import permutation_pvalue
 from sobolev.inference.saddlepoint import saddlepoint_pvalue
 
-# Random look-ups held at once.
+# Number of random numbers held in memory at once.
 CHUNK = 2**22
 
 
 @dataclass(frozen=True)
 class NullTable:
-    """Values of a statistic under the null, for each row and node, with their weights.
+    """Values of a statistic under the null hypothesis, for each row and node, with weights.
 
     Attributes
     ----------
     values : array of shape (n, B)
-        The statistic of each row at each node of its conditional law.
+        Statistic of each row at each node of its conditional distribution.
     weights : array of shape (n, B)
-        The probabilities of the nodes; rows sum to one.
+        Probabilities of the nodes; rows sum to one.
     observed : array of shape (n,)
-        The statistic of each row at the observed value.
+        Statistic of each row at the observed value.
     """
 
     values: Array
@@ -41,49 +42,48 @@ class NullTable:
 
     @property
     def statistic(self) -> float:
-        """The mean over rows of the observed statistic."""
+        """Observed statistic: the mean over rows."""
         return float(self.observed.mean())
 
     @property
     def mean(self) -> float:
-        """The mean of the statistic under the null."""
+        """Mean of the statistic under the null hypothesis."""
         return float(np.sum(self.weights * self.values) / self.observed.size)
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the statistic under the null."""
+        """Standard deviation of the statistic under the null hypothesis."""
         centre = np.sum(self.weights * self.values, axis=1, keepdims=True)
         variance = np.sum(self.weights * (self.values - centre) ** 2)
         return float(np.sqrt(variance) / self.observed.size)
 
     @cached_property
     def is_flat(self) -> bool:
-        """Whether the statistic is the same at all nodes of every row, up to single precision."""
+        """Whether the statistic of every row is constant over its nodes, in single precision."""
         size = float(np.abs(self.values).max(initial=0.0))
         return bool(np.ptp(self.values, axis=1).max(initial=0.0) <= 1e-6 * size)
 
     def saddlepoint(self) -> float:
-        """The p-value without Monte Carlo."""
+        """P-value by the saddlepoint approximation."""
         if self.is_flat:
             return 1.0
         return saddlepoint_pvalue(self.values, self.weights, float(self.observed.sum()))
 
     def montecarlo(self, n_rounds: int, random_state: RandomState = None) -> float:
-        """The p-value of random look-ups, with the observed one counted in."""
+        """P-value by Monte Carlo draws, with the observed statistic counted as one."""
         if self.is_flat:
             return 1.0
         drawn = self.draw(n_rounds, random_state)
         slack = 1e-12 * max(1.0, float(np.abs(self.observed).sum()))
-        reached = np.count_nonzero(drawn >= self.observed.sum() - slack)
-        return float((1 + reached) / (1 + n_rounds))
+        return permutation_pvalue(float(self.observed.sum()), drawn, slack)
 
     def draw(self, n_rounds: int, random_state: RandomState = None) -> Array:
-        """Sums over rows of random look-ups, (n_rounds,)."""
+        """Draws of the sum over rows under the null hypothesis, (n_rounds,)."""
         rng = check_generator(random_state)
         n, B = self.values.shape
         cumulated = np.cumsum(self.weights, axis=1)
         cumulated /= cumulated[:, -1:]
-        # One sorted axis for all rows: row i lives in (i, i + 1].
+        # One sorted array for all rows: row i takes the interval (i, i + 1].
         ladder = (cumulated + np.arange(n)[:, None]).ravel()
         flat = self.values.ravel()
         sums = np.empty(n_rounds)

@@ -1,4 +1,4 @@
-"""Permutation tests: the one place that permutes rows and counts with the +1."""
+"""Permutations of the rows, and p-values that count the observed value (the +1)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ def permutations(
     Parameters
     ----------
     n : int
-        The number of rows.
+        Number of rows.
     n_permutations : int
-        How many.
+        Number of permutations.
     rng : numpy.random.Generator
-        The source of randomness.
+        Source of randomness.
     blocks : array-like of shape (n,), optional
-        Labels; rows are exchanged only with rows of the same label.
+        Block of each row; rows are exchanged only within their block.
 
     Returns
     -------
     array of int, shape (n_permutations, n)
+        One permutation of the row numbers in each row.
 
     Examples
     --------
@@ -47,10 +48,23 @@ def permutations(
     return out
 
 
-def permutation_pvalue(observed: float, null: Array) -> float:
-    """Share of the null sample at least as large as the observed value, which counts itself.
+def permutation_pvalue(observed: float, null: Array, slack: float | None = None) -> float:
+    """Share of values at least as large as the observed one, which is counted as well.
 
-    Ties within rounding count against the observed value.
+    Parameters
+    ----------
+    observed : float
+        Observed statistic.
+    null : array of shape (n_permutations,)
+        Statistics drawn under the null hypothesis.
+    slack : float, optional
+        Values below the observed one by at most this much count as ties, that is, against it;
+        1e-10 of its size by default.
+
+    Returns
+    -------
+    float
+        The p-value, at least 1 / (n_permutations + 1).
 
     Examples
     --------
@@ -59,5 +73,6 @@ def permutation_pvalue(observed: float, null: Array) -> float:
     >>> permutation_pvalue(3.0, np.array([1.0, 2.0, 3.0]))
     0.5
     """
-    slack = 1e-10 * max(abs(observed), 1e-300)
+    if slack is None:
+        slack = 1e-10 * max(abs(observed), 1e-300)
     return float((1 + np.count_nonzero(null >= observed - slack)) / (1 + null.size))

@@ -1,17 +1,17 @@
-r"""The tail of a sum of independent discrete variables.
+r"""Tail probabilities of a sum of independent discrete variables.
 
 The sum of one draw from each row of a table has the cumulant generating function
-:math:`K(t) = \sum_i \log \sum_b w_{ib} e^{t r_{ib}}`. The chance that it reaches s follows from K
-by the formula of Barndorff-Nielsen: with :math:`K'(t) = s`,
+:math:`K(t) = \sum_i \log \sum_b w_{ib} e^{t r_{ib}}`. The probability that it reaches s follows
+from K by the formula of Barndorff-Nielsen: with :math:`K'(t) = s`,
 :math:`z = \operatorname{sign}(t)\sqrt{2 (t s - K(t))}` and :math:`u = t \sqrt{K''(t)}`,
 
 .. math::
 
     P(S \ge s) \approx 1 - \Phi\Big(z + \frac{1}{z} \log \frac{u}{z}\Big) .
 
-Two cases need more. Rows that carry much of the variance leave the sum far from normal: they are
-convolved exactly and the formula serves the others. On a lattice of step h the formula is taken at
-s - h/2 with :math:`(2 / h) \sinh(h t / 2)` in the place of t in u.
+Two cases need more. Rows with a large share of the variance make the sum far from normal; they
+are convolved exactly, and the formula is used for the others. On a lattice with step h the formula
+is evaluated at s - h/2, with t in u replaced by :math:`(2 / h) \sinh(h t / 2)`.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from sobolev._typing import Array, Index
 # Below this distance from the mean, in standard deviations, the formula is interpolated.
 NEAR_MEAN = 0.05
 MAX_STEPS = 200
-# The formula is exact for the sum that the last step has reached: this far from the one asked for.
+# Relative tolerance of K'(t) = s.
 TOLERANCE = 1e-7
-# The smallest p-value: what a double can hold with room for products.
+# Logarithm of the smallest p-value; products of such p-values still fit in double precision.
 SMALLEST_LOG = -700.0
-# A row with more than this share of the variance of itself and all smaller ones is convolved.
+# A row is convolved if it has more than this share of its variance plus that of smaller rows.
 HEAVY_SHARE = 0.25
-# Atoms that a convolution keeps, and points of the tail of the other rows.
+# Number of atoms that a convolution keeps, and of points of the tail curve of the other rows.
 MAX_ATOMS = 1024
 CURVE_POINTS = 96
-# Exponentials that are held at once.
+# Number of exponentials held in memory at once.
 AT_ONCE = 2**18
-# Tables with at most this many nodes are looked at for a lattice, of at most this many steps.
+# Tables with at most this many nodes are checked for a lattice with at most this many steps.
 LATTICE_NODES = 24
 LATTICE_STEPS = 32
 
 
 def saddlepoint_pvalue(values: Array, weights: Array, observed: float) -> float:
-    """The chance that the sum of one draw from each row reaches ``observed``.
+    """The probability that the sum of one draw from each row is at least ``observed``.
 
     Parameters
     ----------
     values, weights : array of shape (n, B)
-        Rows of values with probabilities.
+        Values of each row and their probabilities.
     observed : float
-        The observed sum.
+        Observed sum.
 
     Returns
     -------
     float
-        In (0, 1], never zero; decreasing in ``observed``.
+        P-value in (0, 1], decreasing in ``observed``.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def saddlepoint_pvalue(values: Array, weights: Array, observed: float) -> float:
     >>> round(saddlepoint_pvalue(values, weights, 60), 4)
     0.0284
     """
-    values = np.asarray(values, dtype=float)  # a network's come in single precision
+    values = np.asarray(values, dtype=float)  # those of a network have single precision
     centre = np.einsum("ib,ib->i", weights, values)[:, None]
     centred = values - centre
     spread = np.sqrt(np.einsum("ib,ib,ib->", weights, centred, centred))
@@ -86,7 +86,7 @@ def saddlepoint_pvalue(values: Array, weights: Array, observed: float) -> float:
     if x >= whole.largest - 1e-9 * max(1.0, abs(whole.largest)):
         return floor
     if not heavy.size:
-        found = float(np.exp(log_ndtr(-_Law(centred, weights).score(x))))
+        found = float(np.exp(log_ndtr(-_Distribution(centred, weights).score(x))))
     else:
         atoms, masses = _convolved(centred[heavy], weights[heavy])
         tail = _tail(centred[light], weights[light], x - atoms)
@@ -95,7 +95,7 @@ def saddlepoint_pvalue(values: Array, weights: Array, observed: float) -> float:
 
 
 def _heavy_rows(values: Array, weights: Array) -> Index:
-    """Rows with a large share of the variance that rows after them in size leave."""
+    """Rows with a large share of the variance of themselves and all smaller rows."""
     variance = np.einsum("ib,ib,ib->i", weights, values, values)
     order = np.argsort(-variance)
     left = np.cumsum(variance[order][::-1])[::-1]
@@ -104,7 +104,7 @@ def _heavy_rows(values: Array, weights: Array) -> Index:
 
 
 class _Ends:
-    """The largest and smallest sum, and the chance of the largest."""
+    """The largest and smallest sum, and the probability of the largest."""
 
     def __init__(self, values: Array, weights: Array) -> None:
         possible = weights > 0
@@ -117,7 +117,7 @@ class _Ends:
 
 
 def _convolved(values: Array, weights: Array) -> tuple[Array, Array]:
-    """Atoms and masses of the sum of the rows; close atoms are merged at their mean."""
+    """Atoms and masses of the sum of the rows; close atoms are replaced by their mean."""
     atoms: Array = np.zeros(1)
     masses: Array = np.ones(1)
     for v, w in zip(values, weights, strict=True):
@@ -133,18 +133,19 @@ def _convolved(values: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def _tail(values: Array, weights: Array, x: Array) -> Array:
-    """P(S >= x) of the light rows at many points, through one curve of scores."""
+    """P(S >= x) of the light rows at many points, from one curve of normal scores."""
     spread = float(np.sqrt(np.sum(weights * values**2)))
-    if spread <= 1e-9:  # of a whole with variance one: nothing left to add
+    if spread <= 1e-9:  # the total variance is one: these rows add nothing
         return np.asarray(x <= 1e-9, dtype=float)
-    law = _Law(values / spread, weights)
+    distribution = _Distribution(values / spread, weights)
+    ends = distribution.ends
     x = x / spread
-    tail = np.exp(log_ndtr(-law.curve()(x)))
-    return np.where(x <= law.ends.smallest, 1.0, np.where(x > law.ends.largest, 0.0, tail))
+    tail = np.exp(log_ndtr(-distribution.curve()(x)))
+    return np.where(x <= ends.smallest, 1.0, np.where(x > ends.largest, 0.0, tail))
 
 
-class _Law:
-    """A sum of independent discrete variables, of mean zero and variance one."""
+class _Distribution:
+    """A sum of independent discrete variables with mean zero and variance one."""
 
     def __init__(self, values: Array, weights: Array) -> None:
         variance = np.einsum("ib,ib,ib->i", weights, values, values)
@@ -170,10 +171,10 @@ class _Law:
         return self._score_at(*self._solve(x))
 
     def curve(self) -> Callable[[Array], Array]:
-        """The normal scores of all points: one evaluation of K for each of some t.
+        """Normal scores as a function of x, interpolated between evaluations of K.
 
-        The points do not depend on what is asked for, so that the curve is the same function, and
-        increasing, for every observed sum.
+        The interpolation points do not depend on x, so that the curve is one increasing function
+        for all observed sums.
         """
         low, high = (
             self._solve(self._inside(x))[0] for x in (self.ends.smallest, self.ends.largest)
@@ -194,7 +195,7 @@ class _Law:
         return lambda at: np.asarray(curve(np.clip(at - self.step / 2, first, last)))
 
     def _inside(self, x: float) -> float:
-        """A point that the mean of a tilted law can reach."""
+        """The nearest point that the mean of a tilted distribution can reach."""
         return float(np.clip(x, (1 - 1e-6) * self.ends.smallest, (1 - 1e-6) * self.ends.largest))
 
     def _score_at(self, t: float, cumulants: Array) -> float:
@@ -207,7 +208,7 @@ class _Law:
 
     def _cumulants(self, t: Array) -> Array:
         """K and its first two derivatives at every t, (3, n_t)."""
-        # Exponents below zero: the end that t favours has positive weight, so no sum vanishes.
+        # Exponents are at most zero; the largest one has positive weight, so no sum vanishes.
         edge = t[:, None] * np.where(t[:, None] > 0, self.ends.top, self.ends.bottom)
         e = self.values * t[:, None, None]
         e -= edge[:, :, None]
@@ -223,7 +224,7 @@ class _Law:
         return np.array([K, mean.sum(axis=1), np.maximum(square - mean**2, 0.0).sum(axis=1)])
 
     def _solve(self, x: float) -> tuple[float, Array]:
-        """The t with K'(t) = x, by Newton steps kept inside a bracket, and the cumulants there."""
+        """The t with K'(t) = x, by Newton steps inside a bracket, and the cumulants at t."""
         low, high = (0.0, np.inf) if x > 0 else (-np.inf, 0.0)
         t = x
         for _ in range(MAX_STEPS):
@@ -236,7 +237,7 @@ class _Law:
             step = t - gap / curvature if curvature > 0 else np.nan
             if not low < step < high:
                 step = 0.5 * (low + high) if np.isfinite(low + high) else 2 * t
-            elif abs(step) > 3 * abs(t):  # the tail is curved: no long jumps
+            elif abs(step) > 3 * abs(t):  # limit the step where K is strongly curved
                 step = 3 * t
             if step == t:
                 break
@@ -245,7 +246,7 @@ class _Law:
 
 
 def _lattice_step(values: Array, weights: Array) -> float:
-    """The step of a lattice that all sums lie on; zero if there is none."""
+    """The step of a lattice that contains all sums; zero if there is none."""
     if not values.size or values.shape[1] > LATTICE_NODES:
         return 0.0
     possible = weights > 0

@@ -1,4 +1,4 @@
-"""Knockoffs: copies of the columns that know nothing of the response."""
+"""Knockoffs: synthetic copies of the columns, drawn without the response (Algorithm 5)."""
 
 from sobolev.knockoffs.base import KnockoffSampler
 from sobolev.knockoffs.copula import CopulaKnockoffs
@@ -7,15 +7,7 @@ from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.gaussian import GaussianKnockoffs
 from sobolev.knockoffs.groups import solve_group_s
 from sobolev.knockoffs.low_rank import LowRankKnockoffs
-from sobolev.knockoffs.s_matrix import (
-    kkt_residual,
-    repair_covariance,
-    s_equi,
-    s_maxent,
-    s_mvr,
-    s_sdp,
-    solve_s,
-)
+from sobolev.knockoffs.s_matrix import kkt_residual, repair_covariance, solve_s
 from sobolev.knockoffs.selector import KnockoffSelector
 from sobolev.knockoffs.sequential import SequentialKnockoffs
 from sobolev.knockoffs.statistics import knockoff_statistics
@@ -33,10 +25,6 @@ __all__ = [
     "kkt_residual",
     "knockoff_statistics",
     "repair_covariance",
-    "s_equi",
-    "s_maxent",
-    "s_mvr",
-    "s_sdp",
     "solve_group_s",
     "solve_s",
 ]

@@ -1,32 +1,33 @@
-"""Blocks of correlated columns: the S-matrix of thousands of columns, nearly."""
+"""Approximate S-matrix of thousands of columns, from blocks of correlated columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
+from scipy.cluster.hierarchy import linkage, to_tree
 from scipy.spatial.distance import squareform
 
 from sobolev._typing import Array, Index
 from sobolev.knockoffs._linalg import cholesky, inverse_of, minus_diagonal
 
-# Relative accuracy of the common factor of s.
+# Relative accuracy of the largest feasible factor of s.
 FACTOR_TOL = 1e-3
-# The last relative step towards the best factor, and the vectors that estimate its curvature.
+# Relative step at which the best factor is accepted, and number of vectors for its curvature.
 STEP_TOL = 1e-2
 N_PROBES = 10
 
 
 def correlation_blocks(correlation: Array, block_size: int) -> list[Index]:
-    """Blocks of at most ``block_size`` columns, cut where correlations are weakest.
+    """Divide the columns into blocks of at most ``block_size``, where correlations are weak.
 
     The dendrogram of 1 - |correlation| (average linkage) is cut from the top until no branch is
-    too large; neighbours in its order are then joined while they fit into a block.
+    too large; neighbouring branches are then merged as long as they fit into a block.
     """
     distance = np.clip(1 - np.abs(correlation), 0.0, None)
     np.fill_diagonal(distance, 0.0)
-    tree = linkage(squareform(distance, checks=False), "average")
+    tree = to_tree(linkage(squareform(distance, checks=False), "average"))
     blocks: list[list[int]] = []
     for branch in _branches(tree, block_size):
         if blocks and len(blocks[-1]) + len(branch) <= block_size:
@@ -36,38 +37,25 @@ def correlation_blocks(correlation: Array, block_size: int) -> list[Index]:
     return [np.sort(np.asarray(block, dtype=np.intp)) for block in blocks]
 
 
-def _branches(tree: Array, block_size: int) -> list[list[int]]:
+def _branches(tree: Any, block_size: int) -> list[list[int]]:
     """The largest branches of at most ``block_size`` leaves, in the order of the dendrogram."""
-    p = tree.shape[0] + 1
-    stack, found = [2 * p - 2], []
+    stack, found = [tree], []
     while stack:
         node = stack.pop()
-        if node >= p and tree[node - p, 3] > block_size:
-            stack += [int(tree[node - p, 1]), int(tree[node - p, 0])]
+        if node.get_count() > block_size:
+            stack += [node.get_right(), node.get_left()]
         else:
-            found.append(_leaves(tree, node))
-    return found
-
-
-def _leaves(tree: Array, node: int) -> list[int]:
-    p = tree.shape[0] + 1
-    stack, found = [node], []
-    while stack:
-        node = stack.pop()
-        if node < p:
-            found.append(node)
-        else:
-            stack += [int(tree[node - p, 1]), int(tree[node - p, 0])]
+            found.append(node.pre_order())
     return found
 
 
 def solve_blocks(
     correlation: Array, method: str, block_size: int, solve: Callable[[Array], Array]
 ) -> Array:
-    """Solve each block alone, then scale all of s by one factor.
+    """Solve each block separately, then multiply s by one common factor.
 
     The factor keeps 2 Sigma - diag(s) positive definite; for "mvr" and "maxent" it also minimises
-    their objective.
+    the objective.
     """
     p = correlation.shape[0]
     if method == "equi":
@@ -97,7 +85,7 @@ def feasible_factor(twice: Array, s: Array) -> float:
 
 
 def _best_factor(twice: Array, s: Array, most: float, method: str) -> float:
-    """Newton's method for the convex objective in the factor alone, inside (0, most]."""
+    """Newton's method for the convex objective as a function of the factor, in (0, most]."""
     low, high, factor = 0.0, most, 0.9 * most
     for _ in range(20):
         L = cholesky(minus_diagonal(twice, factor * s))
@@ -121,7 +109,7 @@ def _factor_step(A: Array, s: Array, factor: float, method: str) -> float:
         return -slope / (float(s @ (A * A) @ s) + s.size / factor**2)
     inverse = float(np.sum(1 / s))
     slope = float(np.einsum("ij,ij->j", A, A) @ s) - inverse / factor**2
-    # tr(A S A S A) from a few fixed signs: a step need not be exact.
+    # tr(A S A S A) from a few fixed random signs: the step need not be exact.
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (s.size, N_PROBES))
     probe = A @ signs
     curvature = float(np.vdot(s[:, None] * probe, A @ (s[:, None] * probe))) / N_PROBES

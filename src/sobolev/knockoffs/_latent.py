@@ -1,7 +1,7 @@
-"""Latent normal variables behind columns of any margin: scores, correlations, draws.
+"""Latent normal variables of columns with any marginal distribution: scores, correlations, draws.
 
-Column j is a step function of a standard normal z_j. The step function is written in Hermite
-polynomials, so that the correlation of two columns' scores is a power series in the latent one.
+Column j is a step function of a standard normal z_j. The step function is expanded in Hermite
+polynomials, so that the correlation of two scores is a power series in the latent correlation.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr, ndtri
+from scipy.stats import norm
 
 from sobolev._typing import Array, Index
 
-# Terms of the Hermite series, and the largest latent correlation that it is inverted for.
+# Number of terms of the Hermite series, and largest latent correlation in its inversion.
 N_TERMS = 50
 MAX_CORRELATION = 0.99
-# A column whose most frequent value has at least this share is discrete.
+# A column is discrete if its most frequent value has at least this share of the rows.
 DISCRETE_SHARE = 0.02
 _CHUNK_PAIRS = 50_000
 _CHUNK_ROWS = 2048
@@ -24,18 +25,18 @@ _CHUNK_ROWS = 2048
 
 @dataclass(frozen=True)
 class Margin:
-    """The empirical law of a column, as cells of the standard normal.
+    """The empirical distribution of a column, as cells of the standard normal distribution.
 
     Attributes
     ----------
     values : array of shape (k,)
-        The distinct values in ascending order.
+        Distinct values in ascending order.
     codes : array of int, shape (n,)
-        The position of each row's value.
+        Position of the value of each row.
     edges : array of shape (k + 1,)
-        Normal quantiles of the cumulated shares, from -inf to inf.
+        Normal quantiles of the cumulative frequencies, from -inf to inf.
     scores : array of shape (k,)
-        The mean of z in each cell.
+        Mean of z in each cell.
     """
 
     values: Array
@@ -45,32 +46,32 @@ class Margin:
 
     @classmethod
     def fit(cls, x: Array) -> Margin:
-        """Learn from a column."""
+        """Estimate from a column."""
         values, codes, counts = np.unique(x, return_inverse=True, return_counts=True)
         cumulated = np.concatenate([[0], np.cumsum(counts)]) / x.size
         edges = ndtri(cumulated)
-        scores = -np.diff(_density(edges)) / np.diff(cumulated)
+        scores = -np.diff(norm.pdf(edges)) / np.diff(cumulated)
         return cls(values, np.asarray(codes, dtype=np.intp), edges, scores)
 
     @property
     def discrete(self) -> bool:
-        """Whether a value is frequent enough for its cell to be wide."""
+        """Whether some value is frequent, so that its cell is wide."""
         share = np.diff(ndtr(self.edges)).max()
         return bool(share >= DISCRETE_SHARE and self.values.size < self.codes.size)
 
     def middle(self) -> Array:
-        """A normal score for each row, in the middle of its cell."""
+        """Normal score of each row, in the middle of its cell."""
         cumulated = ndtr(self.edges)
         return np.asarray(ndtri(0.5 * (cumulated[:-1] + cumulated[1:]))[self.codes])
 
     def back(self, z: Array) -> Array:
-        """The values of the cells that z falls in."""
+        """Values of the cells that contain z."""
         return self.values[np.searchsorted(self.edges[1:-1], z, side="left")]
 
     def hermite(self) -> Array:
         """Coefficients 1 to N_TERMS of the scores in normalised Hermite polynomials."""
         inner, jumps = self.edges[1:-1], np.diff(self.scores)
-        weight = jumps * _density(inner)
+        weight = jumps * norm.pdf(inner)
         found = np.empty(N_TERMS)
         previous, current = np.zeros_like(inner), np.ones_like(inner)
         for m in range(1, N_TERMS + 1):
@@ -82,23 +83,20 @@ class Margin:
         return found
 
 
-def _density(z: Array) -> Array:
-    return np.asarray(np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi))
-
-
 def latent_correlation(margins: list[Margin], score_correlation: Array) -> Array:
-    """The latent correlations under which the scores have the given mean products.
+    """The latent correlations for which the scores have the given mean products.
 
     Parameters
     ----------
     margins : list of Margin
+        Marginal distributions of the columns.
     score_correlation : array of shape (p, p)
-        Mean products of the scores, not divided by their deviations.
+        Mean products of the scores, not divided by their standard deviations.
 
     Returns
     -------
     array of shape (p, p)
-        Pair by pair; it need not be positive definite.
+        Latent correlations, computed pair by pair; the matrix need not be positive definite.
     """
     coefficients = np.array([margin.hermite() for margin in margins])
     p = len(margins)
@@ -127,7 +125,7 @@ def _invert(series: Array, target: Array) -> Array:
 
 
 def nearest_correlation(R: Array, floor: float) -> tuple[Array, float]:
-    """A correlation matrix with eigenvalues of about ``floor`` or more, and the largest change."""
+    """Lift the eigenvalues of a matrix to about ``floor``; also returns the largest change."""
     values, vectors = np.linalg.eigh(R)
     if values[0] >= floor:
         return R, 0.0
@@ -139,7 +137,7 @@ def nearest_correlation(R: Array, floor: float) -> tuple[Array, float]:
 
 
 def start_latent(margins: list[Margin], rng: np.random.Generator) -> Array:
-    """Normal scores: in the middle of the cell, at random within the cells of discrete columns."""
+    """Normal scores: the middle of the cell, or a random point of it for discrete columns."""
     Z = np.column_stack([margin.middle() for margin in margins])
     for j, margin in enumerate(margins):
         if margin.discrete:
@@ -156,16 +154,20 @@ def gibbs(
     Parameters
     ----------
     Z : array of shape (n, p)
-        Where to start; left as it is.
+        Starting values; not changed.
     margins : list of Margin
+        Marginal distributions of the columns.
     precision : array of shape (p, p)
-        Of the latent variables.
+        Precision matrix of the latent variables.
     n_sweeps : int
+        Number of sweeps over the columns.
     rng : numpy.random.Generator
+        Source of randomness.
 
     Returns
     -------
     array of shape (n, p)
+        Latent variables.
     """
     Z = Z.copy()
     discrete = [j for j, margin in enumerate(margins) if margin.discrete]
@@ -190,7 +192,7 @@ def truncated_normal(low: Array, high: Array, level: Array) -> Array:
     a, b = np.where(flip, -high, low), np.where(flip, -low, high)
     below, above = ndtr(a), ndtr(b)
     z = ndtri(below + level * (above - below))
-    # Far in the tail the cell has no mass left: stay at its nearer end.
+    # Far in the tail the cell has no mass in double precision: use its nearer end.
     z = np.where(np.isfinite(z), z, np.where(np.isfinite(b), b, a))
     z = np.clip(z, a, b)
     return np.where(flip, -z, z)

@@ -1,4 +1,4 @@
-"""Symmetric matrices for the S-matrix solvers: inverses, steps to the boundary, repairs."""
+"""Symmetric matrices for the S-matrix solvers: factors, inverses, step lengths, repair."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sobolev._typing import Array
 from sobolev.exceptions import SobolevWarning
 
-# The least eigenvalue of a correlation matrix that the solvers take as it is.
+# Smallest eigenvalue of a correlation matrix that needs no repair.
 FLOOR = 1e-6
 
 
 def cholesky(M: Array) -> Array | None:
-    """The lower factor in Fortran order, or None if M is not positive definite."""
+    """The lower Cholesky factor in Fortran order, or None if M is not positive definite."""
     L, info = lapack.dpotrf(np.asfortranarray(M), lower=1, clean=1)
     return None if info else np.asarray(L)
 
@@ -30,11 +30,12 @@ def inverse_of(L: Array) -> Array:
     return np.asarray(A)
 
 
-def minus_diagonal(M: Array, s: Array) -> Array:
-    """M - diag(s), in Fortran order."""
-    difference = M.copy(order="F")
-    difference.ravel(order="K")[:: s.size + 1] -= s
-    return difference
+def positive_inverse(M: Array) -> Array:
+    """The inverse of a positive definite matrix."""
+    L = cholesky(M)
+    if L is None:
+        raise ValueError("the matrix is not positive definite; repair it first.")
+    return inverse_of(L)
 
 
 def add_diagonal(M: Array, d: Array) -> None:
@@ -42,10 +43,17 @@ def add_diagonal(M: Array, d: Array) -> None:
     M.ravel(order="K")[:: d.size + 1] += d
 
 
-def step_to_boundary(L: Array, N: Array) -> float:
-    """The largest t with L L' + t N positive semi-definite, to a few per cent.
+def minus_diagonal(M: Array, s: Array) -> Array:
+    """M - diag(s), in Fortran order."""
+    difference = M.copy(order="F")
+    add_diagonal(difference, -s)
+    return difference
 
-    N is a symmetric matrix or the diagonal of one.
+
+def step_to_boundary(L: Array, N: Array) -> float:
+    """The largest t with L L' + t N positive semi-definite, accurate to a few per cent.
+
+    N is a symmetric matrix, or the diagonal of a diagonal one.
     """
     p = L.shape[0]
 
@@ -59,7 +67,7 @@ def step_to_boundary(L: Array, N: Array) -> float:
         largest = float(np.linalg.eigvalsh(0.5 * (dense + dense.T))[-1])
     else:
         operator = LinearOperator((p, p), matvec=product, dtype=np.float64)
-        start = np.cos(np.arange(1.0, p + 1) ** 2)  # any vector, always the same
+        start = np.cos(np.arange(1.0, p + 1) ** 2)  # an arbitrary fixed vector
         options: dict[str, Any] = {"k": 1, "which": "LA", "tol": 1e-2, "ncv": min(p, 12)}
         try:
             largest = float(
@@ -76,13 +84,15 @@ def correlation_of(sigma: Any) -> tuple[Array, Array]:
     Returns
     -------
     correlation : array of shape (p, p)
+        Correlation matrix.
     deviations : array of shape (p,)
+        Standard deviations of the columns.
     """
     S = np.array(sigma, dtype=float)
     if S.ndim != 2 or S.shape[0] != S.shape[1] or S.shape[0] == 0:
         raise ValueError(f"sigma must be a square matrix; got shape {S.shape}.")
     if not np.isfinite(S).all():
-        raise ValueError("sigma holds NaN or infinity; estimate it from complete data.")
+        raise ValueError("sigma contains NaN or infinity; estimate it from complete data.")
     if np.abs(S - S.T).max() > 1e-8 * max(1e-300, float(np.abs(S).max())):
         raise ValueError("sigma is not symmetric; pass (sigma + sigma.T) / 2.")
     variances = np.diag(S).copy()
@@ -95,23 +105,29 @@ def correlation_of(sigma: Any) -> tuple[Array, Array]:
     return S, deviations
 
 
-def repair_correlation(correlation: Array, floor: float = FLOOR) -> tuple[Array, float]:
-    """Lift the eigenvalues of a correlation matrix to ``floor``, with a warning.
+def repaired_correlation(sigma: Any, floor: float = FLOOR) -> tuple[Array, Array, float]:
+    """The correlation matrix of a covariance, with its eigenvalues lifted to ``floor``.
+
+    A warning states the shift if the matrix had to change.
 
     Returns
     -------
     correlation : array of shape (p, p)
         (R + shift I) / (1 + shift); R itself if its eigenvalues reach the floor.
+    deviations : array of shape (p,)
+        Standard deviations of the columns.
     shift : float
+        Number added to the diagonal of R; 0 if R did not change.
     """
-    p = correlation.shape[0]
-    if cholesky(minus_diagonal(np.asfortranarray(correlation), np.full(p, floor))) is not None:
-        return correlation, 0.0
+    correlation, deviations = correlation_of(sigma)
+    lowered = minus_diagonal(np.asfortranarray(correlation), np.full(deviations.size, floor))
+    if cholesky(lowered) is not None:
+        return correlation, deviations, 0.0
     least = smallest_eigenvalue(correlation)
     shift = max((floor - least) / (1 - floor), 0.0) * (1 + 1e-8) + 1e-14
     kind = "not positive definite" if least <= 0 else "nearly singular"
     warnings.warn(
-        f"the covariance is {kind} (least eigenvalue {least:.2g} in correlation units): "
+        f"the covariance is {kind} (smallest eigenvalue {least:.2g} in correlation units): "
         f"{shift:.2g} was added to the diagonal of the correlation matrix. Collinear columns get "
         "knockoffs close to themselves; drop or group them, or shrink the covariance.",
         SobolevWarning,
@@ -119,24 +135,24 @@ def repair_correlation(correlation: Array, floor: float = FLOOR) -> tuple[Array,
     )
     repaired = correlation / (1 + shift)
     np.fill_diagonal(repaired, 1.0)
-    return repaired, shift
+    return repaired, deviations, shift
 
 
 def smallest_eigenvalue(M: Array) -> float:
-    """The least eigenvalue of a symmetric matrix."""
+    """The smallest eigenvalue of a symmetric matrix."""
     return float(eigvalsh(M, subset_by_index=[0, 0], check_finite=False)[0])
 
 
 def square_root(V: Array) -> Array:
-    """F with F F' = V for a positive semi-definite V; rounding below zero is cut off."""
+    """F with F F' = V for a positive semi-definite V; negative rounding errors are set to 0."""
     L = cholesky(V)
     if L is not None:
         return L
     values, vectors = eigh(V, check_finite=False)
     if values[0] < -1e-6 * max(values[-1], 1e-300):
         warnings.warn(
-            f"the conditional covariance of the knockoffs has the eigenvalue {values[0]:.2g}; it "
-            "was set to zero. Pass a covariance that is better conditioned.",
+            f"the conditional covariance of the knockoffs has a negative eigenvalue, "
+            f"{values[0]:.2g}, which was set to zero. Pass a better conditioned covariance.",
             SobolevWarning,
             stacklevel=3,
         )

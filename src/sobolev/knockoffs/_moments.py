@@ -1,4 +1,4 @@
-"""Differences of moments between columns and knockoffs, in standard errors."""
+"""Differences of the moments of columns and knockoffs, in standard errors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ import numpy as np
 from sobolev._typing import Array, Index
 from sobolev.conditionals.mixed import MAX_CATEGORIES
 
-# Pairs of columns that are compared at once.
+# Number of pairs of columns that are compared at once.
 CHUNK_PAIRS = 2**22
 
 
 def correlation_gaps(A: Array, B: Array, labels: Index) -> tuple[Array, Array, Array]:
-    """The clearest difference of each column, in standard errors, and among how many.
+    """The most significant difference of correlations of each column.
 
-    Some columns at a time: with thousands no table of all pairs is held.
+    The columns are processed in chunks, so that no table of all pairs is held in memory.
+
+    Returns
+    -------
+    gaps : array of shape (p,)
+        The difference.
+    errors : array of shape (p,)
+        Its absolute value in standard errors.
+    counts : array of int, shape (p,)
+        Number of differences that were compared.
     """
     p = A.shape[1]
     both = np.hstack([A, B])
@@ -31,7 +40,7 @@ def correlation_gaps(A: Array, B: Array, labels: Index) -> tuple[Array, Array, A
 def _gaps_of(
     chosen: slice, A: Array, B: Array, both: Array, squares: Array, labels: Index
 ) -> tuple[Array, Array, Array]:
-    """Those of some columns."""
+    """The results of :func:`correlation_gaps` for a slice of the columns."""
     n, p = A.shape
     a, b = A[:, chosen], B[:, chosen]
     own = np.arange(p)[chosen]
@@ -54,16 +63,16 @@ def _gaps_of(
 
 
 def in_errors(total: Array, squares: Array) -> Array:
-    """A sum over the root of the sum of squares; zero where nothing varies."""
+    """Sums divided by the roots of the sums of squares; zero if nothing varies."""
     error = np.sqrt(np.maximum(squares, 0.0))
     usable = error > 1e-9 * np.sqrt(max(float(squares.max(initial=0.0)), 1e-300))
     return np.divide(total, error, out=np.zeros_like(total), where=usable)
 
 
 def off_values(x: Array, x_knockoff: Array) -> float:
-    """The share of knockoffs on no value of the column; zero if it has more than ten values.
+    """Share of knockoffs with a value that the column never takes.
 
-    Values that all differ, in ten rows or fewer, say nothing about others.
+    Zero for columns with more than ten values, and for columns without repeated values.
     """
     values = np.unique(x)
     if values.size > MAX_CATEGORIES or values.size == x.size:
@@ -72,7 +81,7 @@ def off_values(x: Array, x_knockoff: Array) -> float:
 
 
 def correlations(X: Array, X_knockoff: Array) -> Array:
-    """Of each column and its knockoff; NaN for constant columns."""
+    """Correlation of each column with its knockoff; NaN for constant columns."""
     A, B = X - X.mean(axis=0), X_knockoff - X_knockoff.mean(axis=0)
     size = np.linalg.norm(A, axis=0) * np.linalg.norm(B, axis=0)
     varying = (np.ptp(X, axis=0) > 0) & (size > 0)

@@ -1,32 +1,38 @@
 """Newton's method with Hadamard Hessians for the smooth S-matrix problems.
 
-With A = (2 Sigma - diag s)^-1: maximum entropy minimises -log det(2 Sigma - diag s) - sum log s,
-minimum variance-based reconstructability tr A + sum 1/s, and the centring step of the SDP
--sum s / mu - log det(2 Sigma - diag s) - sum log s - sum log(1 - s).
+With A = (2 Sigma - diag s)^-1, maximum entropy minimises -log det(2 Sigma - diag s) - sum log s,
+minimum variance-based reconstructability minimises tr A + sum 1/s, and the centring step of the
+SDP minimises -sum s / mu - log det(2 Sigma - diag s) - sum log s - sum log(1 - s).
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas, cho_factor, cho_solve
 
 from sobolev._typing import Array, Index
 from sobolev.exceptions import ConvergenceWarning
-from sobolev.knockoffs._linalg import add_diagonal, cholesky, inverse_of, minus_diagonal
+from sobolev.knockoffs._linalg import (
+    add_diagonal,
+    cholesky,
+    inverse_of,
+    minus_diagonal,
+    positive_inverse,
+)
 
-# The residual has stopped falling for this many steps, and the next step would lower the objective
-# by less than this part of it: the optimum, as far as rounding shows.
+# The optimum is reached up to rounding if the residual has not decreased for this many steps, and
+# the next step would lower the objective by less than this fraction.
 STALLED_STEPS = 4
 ROUNDING = 1e-10
 
 
 class Ties:
-    """Coordinates of s that share one value: groups of columns; by default none do."""
+    """Coordinates of s that are equal, one set for each group of columns."""
 
     def __init__(self, labels: Index) -> None:
         self.labels = labels
@@ -37,11 +43,11 @@ class Ties:
         self._sum: Any = sp.csr_array((ones, (labels, np.arange(labels.size))))
 
     def spread(self, g: Array) -> Array:
-        """The value of each coordinate."""
+        """Values of all coordinates from the tied values."""
         return g if self.none else g[self.labels]
 
     def total(self, x: Array) -> Array:
-        """Sums over the coordinates of each value."""
+        """Sums over the coordinates that are tied."""
         return x if self.none else np.asarray(self._sum @ x)
 
     def total_both(self, H: Array) -> Array:
@@ -51,28 +57,18 @@ class Ties:
 
 @dataclass(frozen=True)
 class Point:
-    """A feasible point: the values, the inverse A, log det(2 Sigma - diag s)."""
+    """A feasible point: the tied values, the inverse A, and log det(2 Sigma - diag s)."""
 
     g: Array
     A: Array
     log_det: float
 
 
-class Objective(Protocol):
-    """A smooth convex function of s that needs only A."""
-
-    def value(self, point: Point, ties: Ties) -> float:
-        """The function."""
-
-    def gradient(self, point: Point, ties: Ties) -> tuple[Array, float]:
-        """The gradient in the tied values and the residual of stationarity, free of scale."""
-
-    def hessian(self, point: Point, ties: Ties) -> Array:
-        """The Hessian in the tied values."""
-
-
 class MaxEnt:
-    """-log det(2 Sigma - diag s) - sum log s."""
+    """-log det(2 Sigma - diag s) - sum log s.
+
+    ``gradient`` returns the gradient in the tied values and the relative residual of stationarity.
+    """
 
     def value(self, point: Point, ties: Ties) -> float:
         """The function."""
@@ -116,7 +112,7 @@ class MVR:
 
 @dataclass(frozen=True)
 class Centre:
-    """The barrier of the SDP at ``mu``; its residual is the Newton decrement's bound."""
+    """The barrier function of the SDP at ``mu``; its residual bounds the Newton decrement."""
 
     mu: float
 
@@ -140,8 +136,12 @@ class Centre:
         return H
 
 
+# The smooth convex functions of s, which are computed from A.
+Objective = MaxEnt | MVR | Centre
+
+
 def point_at(twice: Array, g: Array, ties: Ties) -> Point | None:
-    """The point with values g, or None outside the cone; ``twice`` is 2 Sigma."""
+    """The point with values g, or None if it is not feasible; ``twice`` is 2 Sigma."""
     L = cholesky(minus_diagonal(twice, ties.spread(g)))
     if L is None:
         return None
@@ -149,11 +149,8 @@ def point_at(twice: Array, g: Array, ties: Ties) -> Point | None:
 
 
 def starting_values(twice: Array, ties: Ties) -> Array:
-    """Conditional variances 1 / (Sigma^-1)_jj, shrunk until they are feasible."""
-    L = cholesky(0.5 * twice)
-    if L is None:
-        raise ValueError("sigma is not positive definite; repair it first.")
-    g = ties.size / ties.total(np.diag(inverse_of(L)))
+    """Conditional variances 1 / (Sigma^-1)_jj, reduced until they are feasible."""
+    g = ties.size / ties.total(np.diag(positive_inverse(0.5 * twice)))
     while cholesky(minus_diagonal(twice, ties.spread(g / 0.95))) is None:
         g = 0.7 * g
     return np.asarray(g)
@@ -164,7 +161,8 @@ def minimise(
 ) -> Point:
     """Damped Newton steps until the residual is at most ``tol``.
 
-    Near-singular matrices can stop it earlier by rounding; any other early end is told.
+    With nearly singular matrices, rounding can end the iteration earlier. Any other early end
+    raises a warning.
     """
     gradient, residual = objective.gradient(point, ties)
     best, least, stalled = point, residual, 0
@@ -186,7 +184,7 @@ def minimise(
             best, least = point, residual
     if least > tol:
         warnings.warn(
-            f"the S-matrix has the residual {least:.2g} after Newton's method, above "
+            f"Newton's method for the S-matrix stopped at the residual {least:.2g}, above "
             f"tol={tol:g}; the covariance may be too ill-conditioned.",
             ConvergenceWarning,
             stacklevel=4,
@@ -197,7 +195,7 @@ def minimise(
 def _line_search(
     twice: Array, objective: Objective, point: Point, ties: Ties, step: Array, slope: float
 ) -> Point | None:
-    """A feasible point that decreases the objective enough, or None."""
+    """A feasible point with a sufficient decrease of the objective, or None."""
     value = objective.value(point, ties)
     rounding = 1e-12 * (abs(value) + ties.labels.size)
     t = min(1.0, 0.95 / max(1e-300, float((-step / point.g).max())))
@@ -213,12 +211,10 @@ def _line_search(
 
 def solve_positive(H: Array, b: Array) -> Array:
     """Solve H x = b; only the lower triangle of H is read."""
-    L, info = lapack.dpotrf(np.asfortranarray(H), lower=1, clean=0)
-    if info:  # rounding: a relative ridge
+    try:
+        factor = cho_factor(H, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:  # rounding: a relative ridge helps
         ridged = H.copy()
         add_diagonal(ridged, 1e-10 * np.diag(H))
-        L, info = lapack.dpotrf(np.asfortranarray(ridged), lower=1, clean=0)
-    if info:
-        raise np.linalg.LinAlgError("the Hessian of the S-matrix problem is not positive definite.")
-    x, _ = lapack.dpotrs(L, b, lower=1)
-    return np.asarray(x)
+        factor = cho_factor(ridged, lower=True, check_finite=False)
+    return np.asarray(cho_solve(factor, b, check_finite=False))

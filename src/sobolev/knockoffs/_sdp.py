@@ -1,8 +1,8 @@
-"""The SDP of knockoffs by a primal-dual interior point method.
+"""The semidefinite program of knockoffs, by a primal-dual interior point method.
 
 Maximise sum s subject to 0 <= s <= 1 and M = 2 Sigma - diag s >= 0. With the dual matrix Z and the
 multipliers l of s >= 0 and u of s <= 1, stationarity reads 1 = diag Z + u - l, and the Newton
-equations in s have the matrix Z∘M^-1 + diag(l/s + u/(1-s)): no system larger than p × p.
+equations in s have the p × p matrix Z∘M^-1 + diag(l/s + u/(1-s)).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import cho_solve
 
 from sobolev._typing import Array
 from sobolev.exceptions import ConvergenceWarning
@@ -29,17 +29,17 @@ from sobolev.knockoffs._newton import (
     point_at,
 )
 
-# Centring at this mu before the first primal-dual step.
+# Value of mu at the centring before the first primal-dual step.
 MU_START = 0.1
-# A step stops short of the boundary by this factor.
+# Fraction of the distance to the boundary that a step may go.
 SHORT = 0.95
-# Below this mu rounding spoils the certificate of optimality.
+# Below this mu, rounding errors dominate the certificate of optimality.
 MU_LEAST = 1e-8
 
 
 @dataclass(frozen=True)
 class _State:
-    """A primal-dual point: values g, multipliers, Z, the factor L of M and A = M^-1."""
+    """A primal-dual point: tied values g, multipliers, Z, the factor L of M, and A = M^-1."""
 
     g: Array
     low: Array
@@ -60,11 +60,11 @@ class _Step:
 
 
 def solve_sdp(twice: Array, g: Array, ties: Ties, tol: float, max_iter: int) -> Array:
-    """The tied values of the SDP's s, on its central path: the duality gap is about 3 tol p."""
+    """Tied values of s on the central path, where the duality gap is about 3 tol p."""
     tol = max(tol, MU_LEAST)
     state = _start(twice, g, ties)
     for _ in range(max_iter):
-        mu = _complementarity(state, twice, ties)
+        mu = _complementarity(state.g, state.low, state.high, state.Z, twice, ties)
         if mu <= tol and _infeasibility(state, ties) <= 1e-3:
             break
         moved = _iterate(state, twice, ties, mu, tol)
@@ -75,11 +75,11 @@ def solve_sdp(twice: Array, g: Array, ties: Ties, tol: float, max_iter: int) -> 
 
 
 def _start(twice: Array, g: Array, ties: Ties) -> _State:
-    """A point near the central path at MU_START, by a few barrier steps."""
+    """A point near the central path at MU_START, after a few barrier steps."""
     g = 0.9 * np.minimum(g, 0.9)
     point = point_at(twice, g, ties)
     assert point is not None
-    with warnings.catch_warnings():  # it need not come all the way
+    with warnings.catch_warnings():  # convergence is not needed here
         warnings.simplefilter("ignore", ConvergenceWarning)
         point = minimise(twice, Centre(MU_START), point, ties, 2.0, 30)
     mu, g = MU_START, point.g
@@ -88,10 +88,12 @@ def _start(twice: Array, g: Array, ties: Ties) -> _State:
     return _State(g, mu * ties.size / g, mu * ties.size / (1 - g), mu * point.A, L, point.A)
 
 
-def _complementarity(x: _State, twice: Array, ties: Ties) -> float:
-    """The mean of the products that the central path holds at mu."""
-    inner = float(np.vdot(x.Z, twice)) - float(ties.total(np.diag(x.Z)) @ x.g)
-    rest = float(x.low @ x.g + x.high @ (1 - x.g))
+def _complementarity(
+    g: Array, low: Array, high: Array, Z: Array, twice: Array, ties: Ties
+) -> float:
+    """The mean complementarity, which is mu on the central path."""
+    inner = float(np.vdot(Z, twice)) - float(ties.total(np.diag(Z)) @ g)
+    rest = float(low @ g + high @ (1 - g))
     return (inner + rest) / (3 * ties.labels.size)
 
 
@@ -101,13 +103,12 @@ def _infeasibility(x: _State, ties: Ties) -> float:
 
 
 def _iterate(x: _State, twice: Array, ties: Ties, mu: float, tol: float) -> _State | None:
-    """One predictor-corrector step (Mehrotra's), or None when rounding stops it."""
+    """One predictor-corrector step (Mehrotra), or None if rounding errors prevent it."""
     g, w, d = x.g, 1 - x.g, ties.total(np.diag(x.A))
     H = ties.total_both(x.Z * x.A)
     add_diagonal(H, x.low / g + x.high / w)
-    factor, info = lapack.dpotrf(np.asfortranarray(H), lower=1, clean=0)
-    LZ = cholesky(x.Z)
-    if info or LZ is None:
+    factor, LZ = cholesky(H), cholesky(x.Z)
+    if factor is None or LZ is None:
         return None
 
     def direction(target: float, first: _Step | None) -> _Step:
@@ -117,7 +118,7 @@ def _iterate(x: _State, twice: Array, ties: Ties, mu: float, tol: float) -> _Sta
             rhs = rhs - ties.total((first.Z * x.A) @ ties.spread(first.g))
             low, high = low - first.low * first.g / g, high + first.high * first.g / w
             rhs = rhs - first.low * first.g / g - first.high * first.g / w
-        dg, _ = lapack.dpotrs(factor, rhs, lower=1)
+        dg = cho_solve((factor, True), rhs, check_finite=False)
         product = x.Z * ties.spread(dg)
         if first is not None:
             product += first.Z * ties.spread(first.g)
@@ -129,7 +130,7 @@ def _iterate(x: _State, twice: Array, ties: Ties, mu: float, tol: float) -> _Sta
 
     first = direction(0.0, None)
     primal, dual = _lengths(x, LZ, first, ties)
-    ahead = _gap_after(x, first, min(primal, 1.0), min(dual, 1.0), twice, ties)
+    ahead = _complementarity(*_ahead(x, first, min(primal, 1.0), min(dual, 1.0)), twice, ties)
     target = mu * min(1.0, max(ahead / mu, 1e-4)) ** 2
     step = direction(max(target, 0.3 * tol), first)
     primal, dual = _lengths(x, LZ, step, ties)
@@ -137,7 +138,7 @@ def _iterate(x: _State, twice: Array, ties: Ties, mu: float, tol: float) -> _Sta
 
 
 def _lengths(x: _State, LZ: Array, step: _Step, ties: Ties) -> tuple[float, float]:
-    """How far the step may go in s and in the multipliers."""
+    """Largest feasible step lengths in s and in the multipliers."""
     ratios = np.concatenate([-step.g / x.g, step.g / (1 - x.g)])
     primal = min(1 / max(1e-300, float(ratios.max())), step_to_boundary(x.L, -ties.spread(step.g)))
     ratios = np.concatenate([-step.low / x.low, -step.high / x.high])
@@ -145,36 +146,30 @@ def _lengths(x: _State, LZ: Array, step: _Step, ties: Ties) -> tuple[float, floa
     return primal, dual
 
 
-def _gap_after(x: _State, d: _Step, t: float, r: float, twice: Array, ties: Ties) -> float:
-    """Complementarity after steps t in s and r in the multipliers."""
-    g = x.g + t * d.g
-    diagonal = ties.total(np.diag(x.Z) + r * np.diag(d.Z))
-    inner = float(np.vdot(x.Z, twice)) + r * float(np.vdot(d.Z, twice)) - float(diagonal @ g)
-    rest = (x.low + r * d.low) @ g + (x.high + r * d.high) @ (1 - g)
-    return (inner + float(rest)) / (3 * ties.labels.size)
+def _ahead(x: _State, d: _Step, t: float, r: float) -> tuple[Array, Array, Array, Array]:
+    """Values and multipliers after steps t in s and r in the multipliers."""
+    return x.g + t * d.g, x.low + r * d.low, x.high + r * d.high, x.Z + r * d.Z
 
 
 def _move(x: _State, d: _Step, t: float, r: float, twice: Array, ties: Ties) -> _State | None:
-    """Take the step; shorten it where the estimate of the boundary was too generous."""
+    """Take the step, shortened if the estimated distance to the boundary was too large."""
     L = cholesky(minus_diagonal(twice, ties.spread(x.g + t * d.g)))
     while L is None:
         t *= 0.8
         if t < 1e-8:
             return None
         L = cholesky(minus_diagonal(twice, ties.spread(x.g + t * d.g)))
-    Z = x.Z + r * d.Z
-    while cholesky(Z) is None:
+    while cholesky(x.Z + r * d.Z) is None:
         r *= 0.8
         if r < 1e-8:
             return None
-        Z = x.Z + r * d.Z
-    return _State(x.g + t * d.g, x.low + r * d.low, x.high + r * d.high, Z, L, inverse_of(L))
+    return _State(*_ahead(x, d, t, r), L, inverse_of(L))
 
 
 def _polish(x: _State, twice: Array, ties: Ties, mu: float) -> Array:
-    """Onto the central path at ``mu``.
+    """Move to the central path at ``mu``.
 
-    On the path s is unique even where the SDP's optimum is not, and mu A certifies it.
+    On the path s is unique even if the optimum of the SDP is not, and mu A is a dual certificate.
     """
     point = point_at(twice, x.g, ties)
     assert point is not None
@@ -182,10 +177,10 @@ def _polish(x: _State, twice: Array, ties: Ties, mu: float) -> Array:
 
 
 def duality_gap(twice: Array, g: Array, ties: Ties) -> float:
-    """The least duality gap of g, over the dual points mu A, per coordinate.
+    """The smallest duality gap of g over the dual points mu A, divided by p.
 
-    Every Z >= 0 with u = max(0, 1 - diag Z) is dual feasible, so the gap bounds how far sum s is
-    from the optimum.
+    Every Z >= 0 with u = max(0, 1 - diag Z) is dual feasible, so the gap bounds the distance of
+    sum s from the optimum.
     """
     point = point_at(twice, g, ties)
     if point is None:

@@ -1,8 +1,8 @@
-r"""Ridge and logistic regression of one column after another on all others and their knockoffs.
+r"""Ridge and logistic regression of each column on the other columns and their knockoffs.
 
-With the smoother :math:`S = Z (Z^\top Z + b I)^{-1} Z^\top` of the columns Z in question, the mean
-of a centred continuous column is :math:`S x_j`, and the logits of a category are found by conjugate
-gradients whose steps take one product with S each.
+With the smoother :math:`S = Z (Z^\top Z + b I)^{-1} Z^\top` of the predictors Z, the mean of a
+centred continuous column is :math:`S x_j`, and the logits of a categorical column are computed by
+conjugate gradients with one product with S per step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.special import expit, softmax
 from sobolev._typing import Array
 
 MAX_STEPS = 30
-# Steps that gain less log-likelihood, in all rows together, are not taken.
+# The iteration stops at steps that increase the total log-likelihood by less than this.
 GAIN = 1e-3
 
 Smoother = Callable[[Array], Array]
@@ -26,25 +26,26 @@ def class_probabilities(
 ) -> Array:
     r"""Logistic regression with a ridge penalty, by preconditioned conjugate gradients.
 
-    The penalty on the logit of value l is the smoother's times :math:`w_l = \pi_l (1 - \pi_l)`
-    with :math:`\pi_l` the frequency, so that the first step is ridge regression. Logits are
-    :math:`f = K a / b` with :math:`K = Z Z^\top`; neither K nor coefficients are needed, since a
-    step of :math:`S v` in f is one of :math:`v - S v` in a.
+    The penalty on the logit of value l is that of the smoother times
+    :math:`w_l = \pi_l (1 - \pi_l)` with the frequency :math:`\pi_l`, so that the first step is
+    ridge regression. The logits are :math:`f = K a / b` with :math:`K = Z Z^\top`; neither K nor
+    the coefficients are needed, since a step of :math:`S v` in f is a step of :math:`v - S v` in a.
 
     Parameters
     ----------
     smooth : callable
-        The smoother S of centred columns.
+        Smoother S of centred columns.
     Y : array of shape (n, L)
         Indicators of the values; of the second value only, if there are two.
     gain : float
-        Stop when a step gains less log-likelihood.
+        Smallest increase of the log-likelihood in a step; the iteration stops below it.
     max_steps : int
-        Stop then at the latest.
+        Largest number of steps.
 
     Returns
     -------
     array of shape (n, max(L, 2))
+        Probabilities of the values.
     """
     share = Y.mean(axis=0)
     w = share * (1 - share)
@@ -67,12 +68,12 @@ def class_probabilities(
 
 
 def _softmax(f: Array) -> Array:
-    """Probabilities of the values; a single logit is against zero."""
+    """Probabilities of the values; a single logit is compared with zero."""
     return np.asarray(expit(f) if f.shape[1] == 1 else softmax(f, axis=1))
 
 
 def _line_search(Y: Array, f: Array, step: Array, linear: float, quadratic: float) -> float:
-    """The t at which the penalised likelihood of f + t step is greatest: Newton in a bracket."""
+    """The t that maximises the penalised likelihood of f + t step: Newton in a bracket."""
     low, high, t, first = 0.0, np.inf, 0.0, 0.0
     for _ in range(20):
         P = _softmax(f + t * step)
@@ -90,13 +91,13 @@ def _line_search(Y: Array, f: Array, step: Array, linear: float, quadratic: floa
 
 
 def make_design(blocks: list[Array], b: float) -> ByColumns | ByRows:
-    """The smoother through the shorter side of the columns with all their knockoffs."""
+    """The smoother by rows or by columns, whichever matrix is smaller with all knockoffs."""
     n, m = blocks[0].shape[0], sum(block.shape[1] for block in blocks)
     return ByRows(blocks, b) if n < 2 * m else ByColumns(blocks, b)
 
 
 class ByRows:
-    """Ridge regression on a growing number of columns through (Z Z' + b I)^-1."""
+    """Ridge regression on a growing set of columns, by updates of (Z Z' + b I)^-1."""
 
     def __init__(self, blocks: list[Array], b: float) -> None:
         Z = np.hstack(blocks)
@@ -104,20 +105,20 @@ class ByRows:
         self.inverse = np.linalg.inv(Z @ Z.T + b * np.eye(Z.shape[0]))
 
     def without(self, j: int) -> Smoother:
-        """The smoother of all columns but block j."""
+        """The smoother of all columns except block j."""
         U = self.blocks[j]
         V = self.inverse @ U
         core = np.linalg.inv(np.eye(U.shape[1]) - U.T @ V)
         return lambda v: v - self.b * (self.inverse @ v + V @ (core @ (V.T @ v)))
 
     def add(self, U: Array) -> None:
-        """Let more columns in."""
+        """Add columns."""
         V = self.inverse @ U
         self.inverse -= V @ np.linalg.solve(np.eye(U.shape[1]) + U.T @ V, V.T)
 
 
 class ByColumns:
-    """Ridge regression on a growing number of columns through (Z' Z + b I)^-1."""
+    """Ridge regression on a growing set of columns, by updates of (Z' Z + b I)^-1."""
 
     def __init__(self, blocks: list[Array], b: float) -> None:
         self.b = b
@@ -130,7 +131,7 @@ class ByColumns:
         self._inverse[:m, :m] = np.linalg.inv(Z.T @ Z + b * np.eye(m))
 
     def without(self, j: int) -> Smoother:
-        """The smoother of all columns but block j."""
+        """The smoother of all columns except block j."""
         Z, inverse = self._Z[:, : self.m], self._inverse[: self.m, : self.m]
         block = slice(self.ends[j - 1] if j else 0, self.ends[j])
         V = inverse[:, block]
@@ -143,7 +144,7 @@ class ByColumns:
         return smooth
 
     def add(self, U: Array) -> None:
-        """Let more columns in: the inverse grows by a border."""
+        """Add columns: the inverse grows by a border."""
         old, new = slice(0, self.m), slice(self.m, self.m + U.shape[1])
         B = self._Z[:, old].T @ U
         V = self._inverse[old, old] @ B

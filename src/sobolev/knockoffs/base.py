@@ -1,4 +1,4 @@
-"""What every knockoff sampler shares: checked rows, constant columns, draws."""
+"""Base class of the knockoff samplers: validation, constant columns, draws."""
 
 from __future__ import annotations
 
@@ -21,51 +21,55 @@ Sampler = TypeVar("Sampler", bound="KnockoffSampler")
 
 
 class KnockoffSampler(BaseEstimator):
-    """Draws knockoffs of the rows it was fitted on.
+    """Base class of samplers that draw knockoffs of the rows they were fitted to.
 
-    A subclass learns in ``_fit(X)`` and draws in ``_sample(rng)``; both see only the columns that
-    vary. A constant column is its own knockoff: its difference from the knockoff is zero, so it is
-    never discovered.
+    A subclass implements ``_fit(X)`` and ``_sample(rng)``; both see only the columns that vary. A
+    constant column is its own knockoff: the two do not differ, so it is never selected.
 
     Attributes
     ----------
     varying_ : array of bool, shape (p,)
         False for constant columns.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    n_features_in_ : int
+        Number of columns seen in ``fit``.
+    feature_names_in_ : array of str, shape (p,)
+        Names of the columns, if X has names.
     """
 
     n_features_in_: int
     varying_: Mask
 
     def fit(self: Sampler, X: Any, y: Any = None) -> Sampler:
-        """Learn from rows of X; a response plays no part.
+        """Fit the model of the columns.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
+            Rows to draw knockoffs of.
         y : ignored
+            Not used; knockoffs are drawn without the response.
 
         Returns
         -------
         self
+            The fitted sampler.
         """
         return self.fit_validated(validate_rows(self, X, reset=True))
 
     def fit_validated(self: Sampler, X: Array, names: Any = None) -> Sampler:
-        """Learn from rows that were checked at the door, of columns with these names."""
+        """Fit to rows that were validated before; ``names`` are the names of the columns."""
         n, self.n_features_in_ = X.shape
         if names is not None:
             self.feature_names_in_ = names
         if n < MIN_ROWS:
-            raise ValueError(f"n_samples = {n} is too few for knockoffs; pass {MIN_ROWS} or more.")
+            raise ValueError(f"n_samples = {n} is too few for knockoffs; pass at least {MIN_ROWS}.")
         self.varying_ = Standardizer.fit(X, np.full(n, 1 / n)).varying
         if not self.varying_.all():
             same = np.flatnonzero(~self.varying_)
             all_names = feature_names(self)
             listed = list_some([repr(all_names[j]) for j in same])
             warnings.warn(
-                f"{same.size} constant columns are their own knockoffs and cannot be discovered: "
+                f"{same.size} constant columns are their own knockoffs and cannot be selected: "
                 f"{listed}.",
                 ConstantColumnWarning,
                 stacklevel=3,
@@ -81,11 +85,13 @@ class KnockoffSampler(BaseEstimator):
 
         Parameters
         ----------
-        random_state : int, Generator, RandomState or None
+        random_state : int, Generator, RandomState or None, default=None
+            Seed or generator of the draw.
 
         Returns
         -------
         array of shape (n, p)
+            Knockoffs, one row for each fitted row.
         """
         check_is_fitted(self, "varying_")
         # A child generator: data simulated from the same seed must not share its normals.
@@ -97,7 +103,7 @@ class KnockoffSampler(BaseEstimator):
         return draw
 
     def _expanded(self, values: Array, fill: float = 0.0) -> Array:
-        """A vector or square matrix over the varying columns, for all columns."""
+        """Extend a vector or square matrix over the varying columns to all columns."""
         if self.varying_.all():
             return values
         p = self.n_features_in_
@@ -107,7 +113,7 @@ class KnockoffSampler(BaseEstimator):
         return full
 
     def _all_locations(self, X_location: Array) -> Array:
-        """Locations of all columns: a constant column's is its value."""
+        """Locations of all columns; that of a constant column is its value."""
         location = np.empty(self.n_features_in_)
         location[self.varying_] = X_location
         location[~self.varying_] = self._constant[0] if self._constant.size else 0.0

@@ -1,4 +1,4 @@
-"""Which sampler: by name, by object, or by a look at the columns."""
+"""Choice of the knockoff sampler, by name, by object or by the types of the columns."""
 
 from __future__ import annotations
 
@@ -28,19 +28,24 @@ SAMPLERS = {
 
 
 def resolve_sampler(sampler: Any, X: Array, labels: Index | None = None) -> Any:
-    """A fresh sampler from a name or an object; "auto" looks at the columns.
+    """Return an unfitted sampler for a name or an object.
 
     Parameters
     ----------
-    sampler : str or object with ``fit(X)`` and ``sample(random_state)``
+    sampler : str or object
+        Name of a sampler, or an object with ``fit(X)`` and ``sample(random_state)``. "auto" chooses
+        by the types of the columns.
     X : array of shape (n, p)
+        Columns that get knockoffs.
     labels : array of int, shape (p,), optional
-        The group of each column; "gaussian" makes group knockoffs, of more power if the columns
-        of a group are alike. Knockoffs of single columns are valid for groups, too.
+        Group of each column. The sampler "gaussian" then draws group knockoffs, which have more
+        power if the columns of a group are similar. Knockoffs of single columns are also valid for
+        groups.
 
     Returns
     -------
     object
+        Sampler that is not fitted.
     """
     if isinstance(sampler, str) and sampler == "auto":
         sampler = "sequential" if has_categories(X) else "gaussian"
@@ -59,24 +64,24 @@ def resolve_sampler(sampler: Any, X: Array, labels: Index | None = None) -> Any:
 
 
 def has_categories(X: Array) -> bool:
-    """Whether a column that varies has at most ten values."""
+    """Whether some column that is not constant has at most ten distinct values."""
     counts = np.array([np.unique(column).size for column in X.T])
     return bool(((counts > 1) & (counts <= MAX_CATEGORIES)).any())
 
 
-def check_groups(sampler: Any, labels: Index, names: Sequence[str] | None = None) -> None:
-    """Refuse group knockoffs whose groups are not selected together.
+def check_groups(sampler: Any, labels: Index, names: Sequence[str]) -> None:
+    """Raise an error if a group of the sampler is not part of one group of the selector.
 
-    Only whole groups of the sampler may be swapped, so each must lie within one group of the
-    selector.
+    Group knockoffs are valid only if all columns of a group are swapped together.
 
     Parameters
     ----------
-    sampler : GaussianKnockoffs or any other sampler
+    sampler : object
+        Sampler; only :class:`GaussianKnockoffs` may have groups.
     labels : array of int, shape (p,)
-        The group of each column in the selector.
-    names : sequence of str, optional
-        Of the columns.
+        Group of each column in the selector.
+    names : sequence of str
+        Names of the columns.
     """
     if not isinstance(sampler, GaussianKnockoffs) or sampler.feature_groups is None:
         return
@@ -84,9 +89,9 @@ def check_groups(sampler: Any, labels: Index, names: Sequence[str] | None = None
     for g in np.unique(own):
         members = np.flatnonzero(own == g)
         if np.unique(labels[members]).size > 1:
-            shown = [j if names is None else names[j] for j in members.tolist()]
             raise ValueError(
-                f"the sampler makes group knockoffs of the columns {shown}, which may only be "
-                "swapped together, but they are selected apart; pass the groups of the sampler as "
-                "feature_groups of the selector, too, or a sampler without groups."
+                "the sampler makes group knockoffs of the columns "
+                f"{[names[j] for j in members.tolist()]}, which may only be "
+                "swapped together, but the selector treats them as separate; pass the same "
+                "feature_groups to the selector, or use a sampler without groups."
             )

@@ -1,4 +1,4 @@
-"""Knockoffs of columns of any margins, by a Gaussian copula."""
+"""Knockoffs for columns with arbitrary marginal distributions, by a Gaussian copula."""
 
 from __future__ import annotations
 
@@ -17,50 +17,52 @@ from sobolev.knockoffs._latent import (
     nearest_correlation,
     start_latent,
 )
-from sobolev.knockoffs._linalg import cholesky, inverse_of, square_root
+from sobolev.knockoffs._linalg import positive_inverse, square_root
 from sobolev.knockoffs.base import KnockoffSampler
 from sobolev.knockoffs.s_matrix import METHODS, solve_s
 
-# Correlations of scores below this many standard errors, squared, are noise (2 log p for small p).
+# Squared correlations of scores below this many squared standard errors count as noise (for small
+# p, 2 log p of them).
 NOISE = 8.0
-# The least eigenvalue of the latent correlation matrix grows with sqrt(p / n) between these.
+# The smallest eigenvalue of the latent correlation matrix grows with sqrt(p / n) between these.
 FLOORS = (0.01, 0.1)
-# A projection that changes a correlation by more than this is told.
+# A projection that changes a correlation by more than this raises a warning.
 LARGE_CHANGE = 0.2
 
 
 class CopulaKnockoffs(KnockoffSampler):
-    """Knockoffs with the margins of the columns: 0/1 columns get 0/1 knockoffs.
+    """Knockoffs with the marginal distributions of the columns: 0/1 columns get 0/1 knockoffs.
 
-    Each column is a step function of a latent standard normal variable, and the latent variables
-    are jointly normal. Latent correlations are found pair by pair from the correlations of the
-    scores (tetrachoric and polychoric correlations are special cases). For a draw, the latent
-    variables of discrete columns are sampled given all columns (Gibbs sweeps of truncated normal
-    variables), Gaussian knockoffs are drawn of them and taken back to the columns' values. Under
-    the model these are exact knockoffs, up to the convergence of the sweeps.
+    Each column is modelled as a step function of a latent standard normal variable, and the latent
+    variables are jointly normal. Latent correlations are estimated pair by pair from the
+    correlations of the scores (tetrachoric and polychoric correlations are special cases). For each
+    draw, the latent variables of discrete columns are sampled given all columns (Gibbs sweeps of
+    truncated normal variables); then Gaussian knockoffs of the latent variables are drawn and
+    mapped back to the values of the columns. Under the model these knockoffs are exact, up to the
+    convergence of the sweeps.
 
     Parameters
     ----------
     method : {"mvr", "sdp", "maxent", "equi"}, default="mvr"
-        See :func:`~sobolev.knockoffs.solve_s`.
+        Method for the S-matrix, see :func:`~sobolev.knockoffs.solve_s`.
     shrinkage : "auto" or float in [0, 1), default="auto"
-        How far the correlations r of the scores are pulled to zero. "auto" multiplies each by
-        1 - min(8, 2 log p) / (n r²), at least zero: noise goes, strong correlations stay.
+        Shrinkage of the correlations r of the scores towards zero. "auto" multiplies each by
+        max(0, 1 - min(8, 2 log p) / (n r²)), which removes noise and keeps strong correlations.
     n_sweeps : int, default=20
-        Gibbs sweeps in fit, and again before every draw.
+        Number of Gibbs sweeps in ``fit``, and again before every draw.
     random_state : int, Generator, RandomState or None, default=0
-        For the latent variables of fit.
+        Seed or generator for the latent variables in ``fit``.
 
     Attributes
     ----------
     latent_correlation_ : array of shape (p, p)
-        Zero beside the diagonal for constant columns.
+        Correlation matrix of the latent variables; zero off the diagonal for constant columns.
     s_ : array of shape (p,)
-        Of the latent variables; zero for constant columns.
+        Diagonal of the S-matrix of the latent variables; zero for constant columns.
     shrinkage_ : float
-        The mean over all pairs of columns.
+        Mean shrinkage over all pairs of columns.
     change_ : float
-        The largest change of a latent correlation that made the matrix positive definite.
+        Largest change of a latent correlation that was needed for a positive definite matrix.
 
     Examples
     --------
@@ -88,9 +90,7 @@ class CopulaKnockoffs(KnockoffSampler):
         check_count("n_sweeps", self.n_sweeps)
         self._margins = [Margin.fit(x) for x in X.T]
         R = self._correlation(X.shape[0])
-        L = cholesky(R)
-        assert L is not None
-        self._precision = inverse_of(L)
+        self._precision = positive_inverse(R)
         s = solve_s(R, self.method)
         self._coefficients = self._precision * s
         self._root = square_root(2 * np.diag(s) - s[:, None] * self._coefficients).T
@@ -102,7 +102,7 @@ class CopulaKnockoffs(KnockoffSampler):
         self.s_ = self._expanded(s)
 
     def _correlation(self, n: int) -> Array:
-        """The shrunk correlations of the scores, taken to the latent variables."""
+        """Latent correlations from the shrunk correlations of the scores."""
         scores = np.column_stack([m.scores[m.codes] for m in self._margins])
         products = scores.T @ scores / n
         weights = self._weights(products, n)
@@ -113,16 +113,16 @@ class CopulaKnockoffs(KnockoffSampler):
         R, self.change_ = nearest_correlation(latent, floor)
         if self.change_ > LARGE_CHANGE:
             warnings.warn(
-                f"latent correlations changed by up to {self.change_:.2g} to become positive "
-                "definite: rare values or nearly collinear columns. Raise shrinkage, or drop "
-                "columns with few distinct rows.",
+                f"latent correlations were changed by up to {self.change_:.2g} to make their "
+                "matrix positive definite; columns with rare values or nearly collinear columns "
+                "are the usual cause. Raise shrinkage, or drop such columns.",
                 SobolevWarning,
                 stacklevel=5,
             )
         return R
 
     def _weights(self, products: Array, n: int) -> Array:
-        """What is left of the correlation of each pair."""
+        """Factor by which the correlation of each pair is multiplied."""
         if not isinstance(self.shrinkage, str):
             check_fraction("shrinkage", self.shrinkage, low=0, high=1, closed="left")
             return np.full_like(products, 1 - self.shrinkage)

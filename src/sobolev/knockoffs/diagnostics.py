@@ -1,9 +1,9 @@
-r"""Do knockoffs look like their columns? Moments, a classifier, values and correlations.
+r"""Diagnostics of knockoffs: moments, values, correlations, and a classifier.
 
-Swapping a column with its knockoff, in any row, must not change the law of the row. So the terms
-of :math:`\sum_i (x_{ij} - \tilde x_{ij})\, g_i`, with g any other column or knockoff, may change
-their signs, and the sum in standard errors exceeds t with a probability of at most
-:math:`2 e^{-t^2/2}`, however few rows there are (Efron, 1969).
+Swapping a column with its knockoff, in any row, must not change the distribution of the row. So
+the terms of :math:`\sum_i (x_{ij} - \tilde x_{ij})\, g_i`, where g is any other column or
+knockoff, may change their signs, and the sum in standard errors exceeds t with probability at most
+:math:`2 e^{-t^2/2}` for any number of rows (Efron, 1969).
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from sklearn.ensemble import RandomForestClassifier
 
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index, Mask
+from sobolev.criterion import GroupsLike
 from sobolev.exceptions import KnockoffModelWarning
 from sobolev.inference.multiple_testing import qvalues
 from sobolev.knockoffs._moments import correlation_gaps, correlations, in_errors, off_values
-from sobolev.knockoffs.groups import GroupsLike, group_labels
+from sobolev.knockoffs.groups import group_labels
 from sobolev.validation import list_some, validate_rows
 
-# What is checked, and the smallest effect that counts: the difference of means in standard
+# The checks and the smallest effect that counts as a failure: the difference of means in standard
 # deviations, of variances relative to their mean, and of correlations.
 THRESHOLDS = {"mean": 0.1, "variance": 0.2, "correlation": 0.1}
-# The false discovery rate over all columns and checks, and the level of the classifier.
+# Level of the false discovery rate over all columns and checks, and of the classifier test.
 LEVEL = 0.01
 MIN_ROWS = 10
 SHOWN = 5
@@ -41,27 +42,29 @@ SWAPS = ("all", "half")
 
 @dataclass(frozen=True, repr=False, eq=False)
 class KnockoffDiagnostics:
-    """How well knockoffs match p columns in n rows; made by :func:`diagnose_knockoffs`.
+    """How well knockoffs match their columns; returned by :func:`diagnose_knockoffs`.
 
     Attributes
     ----------
     names : tuple of str
+        Names of the columns.
     effects : array of shape (p, 3)
-        Differences between column and knockoff: of means, of variances, and of the correlation
-        with another column or knockoff that stands out most. NaN for constant columns.
+        Differences between column and knockoff in the mean, the variance, and the correlation with
+        another column or knockoff (the most significant one). NaN for constant columns.
     gaps : array of shape (p, 3)
-        The largest of them in standard errors.
+        Absolute values of these differences in standard errors.
     qvalues : array of shape (p, 3)
-        Adjusted over all columns and checks.
+        P-values of the differences, adjusted over all columns and checks.
     off_values : array of shape (p,)
-        The share of rows in which the knockoff of a column of at most ten values has another
-        value; zero for other columns.
+        For columns with at most ten values, the share of rows in which the knockoff has a value
+        that the column never takes; zero for other columns.
     correlations : array of shape (p,)
-        Between column and knockoff; the nearer to one, the less power.
+        Correlation between each column and its knockoff; values near one mean low power.
     accuracies : array of shape (2,) or None
-        Of a classifier that tells rows from rows with swapped pairs: all pairs, and a random half.
+        Accuracies of a classifier that separates original rows from rows with swapped pairs: all
+        pairs swapped, and a random half of them.
     classifier_pvalue : float or None
-        Of the better accuracy, for two tries.
+        P-value of the larger accuracy, corrected for two tests.
     """
 
     names: tuple[str, ...]
@@ -75,50 +78,50 @@ class KnockoffDiagnostics:
 
     @property
     def misfit(self) -> Mask:
-        """Which moments fail, (p, 3): adjusted p-value at most 0.01, and an effect that matters."""
+        """Checks that fail, (p, 3): adjusted p-value at most 0.01 and a relevant effect."""
         large = np.abs(self.effects) >= np.array(list(THRESHOLDS.values()))
         return np.asarray(large & (self.qvalues <= LEVEL))
 
     @property
     def failing(self) -> list[int]:
-        """Columns whose knockoffs have other values or moments, the worst first."""
+        """Positions of the columns whose knockoffs have other values or moments, worst first."""
         bad = np.flatnonzero(self.misfit.any(axis=1) | (self.off_values > 0))
         gaps = np.nan_to_num(self.gaps[bad]).max(axis=1, initial=0.0)
         return [int(j) for j in bad[np.lexsort((-gaps, -self.off_values[bad]))]]
 
     @property
     def failing_names(self) -> list[str]:
-        """Their names."""
+        """Names of the columns in ``failing``."""
         return [self.names[j] for j in self.failing]
 
     @property
     def score(self) -> float:
-        """The share of columns that pass, in [0, 1]; constant columns pass."""
+        """Share of columns that pass all checks, in [0, 1]; constant columns pass."""
         return 1.0 - len(self.failing) / len(self.names)
 
     @property
     def off_share(self) -> float:
-        """The share of columns whose knockoffs leave the values of the column."""
+        """Share of columns whose knockoffs take values that the column never takes."""
         return float((self.off_values > 0).mean())
 
     @property
     def mean_correlation(self) -> float:
-        """Between column and knockoff, over the columns that vary; NaN if none does."""
+        """Mean correlation between column and knockoff over the columns that vary, or NaN."""
         varying = np.isfinite(self.correlations)
         return float(self.correlations[varying].mean()) if varying.any() else np.nan
 
     @property
     def told_apart(self) -> bool:
-        """Whether the classifier tells swapped rows from others, at level 0.01."""
+        """Whether the classifier separates swapped from original rows, at level 0.01."""
         return self.classifier_pvalue is not None and self.classifier_pvalue <= LEVEL
 
     def failed_checks(self, j: int) -> list[str]:
-        """What fails for column j."""
+        """Names of the checks that fail for column j."""
         found = ["values"] if self.off_values[j] > 0 else []
         return found + [name for name, bad in zip(THRESHOLDS, self.misfit[j], strict=True) if bad]
 
     def table(self) -> pd.DataFrame:
-        """One row for each column: effects, the largest gap, values, power, what fails."""
+        """DataFrame with one row for each column: effects, gaps, correlation, failed checks."""
         found = pd.DataFrame(self.effects, columns=list(THRESHOLDS), index=list(self.names))
         found.index.name = "feature"
         found["largest_gap"] = self.gaps.max(axis=1)
@@ -132,8 +135,8 @@ class KnockoffDiagnostics:
         bad = self.failing_names
         more = ", …" if len(bad) > SHOWN else ""
         shown = ", ".join(repr(name) for name in bad[:SHOWN])
-        told = "" if self.accuracies is None else f", accuracy={self.accuracies.max():.3g}"
-        return f"KnockoffDiagnostics(score={self.score:.3g}{told}, failing=[{shown}{more}])"
+        accuracy = "" if self.accuracies is None else f", accuracy={self.accuracies.max():.3g}"
+        return f"KnockoffDiagnostics(score={self.score:.3g}{accuracy}, failing=[{shown}{more}])"
 
 
 def diagnose_knockoffs(
@@ -144,29 +147,30 @@ def diagnose_knockoffs(
     classifier: Any = None,
     random_state: RandomState = 0,
 ) -> KnockoffDiagnostics:
-    """Compare knockoffs with the columns that they are to stand in for.
+    """Compare knockoffs with their columns.
 
-    A column fails if its knockoff has values that a column of at most ten values does not have,
-    or if a difference of moments has an adjusted p-value of at most 0.01 and reaches 0.1 (mean,
-    in standard deviations; correlation) or 0.2 (variance, relative). With right knockoffs some
-    column fails in less than 1 % of data sets.
+    A column fails if it has at most ten values and its knockoff takes other values, or if a
+    difference of moments has an adjusted p-value of at most 0.01 and reaches 0.1 (mean, in standard
+    deviations; correlation) or 0.2 (variance, relative). If the knockoffs are valid, some column
+    fails in less than 1 % of data sets.
 
     Parameters
     ----------
     X, X_knockoff : array-like or DataFrame of shape (n, p)
-        At least 10 rows.
+        Columns and their knockoffs, at least 10 rows.
     feature_groups : mapping or sequence of sequences, optional
         Disjoint groups of columns that are swapped together.
     classifier : estimator, False or None, default=None
-        Tells rows from rows with swapped pairs; None is a random forest, False leaves this out.
-        Each block of rows is predicted by a fit to the rows before it, so that the number of hits
-        is binomial if the knockoffs are right.
+        Classifier that separates original rows from rows with swapped pairs. None is a random
+        forest, False skips this check. Each block of rows is predicted by a fit to the rows before
+        it, so that the number of correct predictions is binomial if the knockoffs are valid.
     random_state : int, Generator, RandomState or None, default=0
-        For the rows and pairs that are swapped.
+        Seed or generator for the choice of the rows and pairs to swap.
 
     Returns
     -------
     KnockoffDiagnostics
+        Result of all checks.
 
     Examples
     --------
@@ -184,25 +188,24 @@ def diagnose_knockoffs(
     X_knockoff = validate_rows(BaseEstimator(), X_knockoff, reset=True)
     if X.shape != X_knockoff.shape:
         raise ValueError(
-            f"X has the shape {X.shape} and X_knockoff {X_knockoff.shape}; they must agree."
+            f"X has shape {X.shape} and X_knockoff has shape {X_knockoff.shape}; they must agree."
         )
     n, p = X.shape
     if n < MIN_ROWS:
-        raise ValueError(f"X has {n} rows; at least {MIN_ROWS} are needed to judge.")
-    labels = np.arange(p) if feature_groups is None else group_labels(feature_groups, p, names)
+        raise ValueError(f"X has {n} rows; at least {MIN_ROWS} are needed for diagnostics.")
+    labels = group_labels(feature_groups, p, names)
     found = compare_moments(X, X_knockoff, labels)
     if names is not None:
         found = replace(found, names=tuple(str(name) for name in names))
     if classifier is False:
         return found
-    accuracies, pvalue = tell_apart(
-        X, X_knockoff, labels, classifier, check_generator(random_state)
-    )
+    rng = check_generator(random_state)
+    accuracies, pvalue = classify_swapped(X, X_knockoff, labels, classifier, rng)
     return replace(found, accuracies=accuracies, classifier_pvalue=pvalue)
 
 
 def compare_moments(X: Array, X_knockoff: Array, labels: Index) -> KnockoffDiagnostics:
-    """All checks but the classifier; ``labels`` holds the group of each column."""
+    """All checks except the classifier; ``labels`` holds the group of each column."""
     n, p = X.shape
     both = np.vstack([X, X_knockoff])
     scale = both.std(axis=0)
@@ -232,19 +235,20 @@ def compare_moments(X: Array, X_knockoff: Array, labels: Index) -> KnockoffDiagn
     )
 
 
-def tell_apart(
+def classify_swapped(
     X: Array, X_knockoff: Array, labels: Index, classifier: Any, rng: np.random.Generator
 ) -> tuple[Array, float]:
-    """Accuracy of a classifier of rows and rows with swapped pairs, and its p-value.
+    """Accuracy of a classifier that separates original from swapped rows, and its p-value.
 
-    The label of each row is a coin, so that given all earlier rows a hit is a coin as well, and
-    the number of hits binomial.
+    A coin toss decides whether a row is swapped. If the knockoffs are valid, each prediction is
+    correct with probability 1/2 given all earlier rows, so the number of correct ones is binomial.
 
     Returns
     -------
     accuracies : array of shape (2,)
-        All pairs swapped, and a random half.
+        Accuracy with all pairs swapped, and with a random half of them.
     pvalue : float
+        P-value of the larger accuracy, corrected for two tests.
     """
     if classifier is None:
         classifier = RandomForestClassifier(100, min_samples_leaf=5)
@@ -271,29 +275,30 @@ def tell_apart(
 
 
 def warn_if_misfit(diagnostics: KnockoffDiagnostics, stacklevel: int = 2) -> None:
-    """Warn of columns whose knockoffs do not fit, with the remedy; silent if there is none.
+    """Warn about columns whose knockoffs fail a check, and say how to fix it.
 
     Parameters
     ----------
     diagnostics : KnockoffDiagnostics
+        Result of :func:`diagnose_knockoffs`.
     stacklevel : int, default=2
-        As of :func:`warnings.warn`, seen from the caller.
+        Stack level of the warning as in :func:`warnings.warn`, counted from the caller.
     """
     bad = diagnostics.failing_names
     if not bad:
         return
     remedies = []
     if diagnostics.off_share > 0:
-        remedies.append('columns of few values need knockoffs on them: sampler="sequential"')
+        remedies.append('for columns with few values use sampler="sequential"')
     if diagnostics.misfit[diagnostics.off_values == 0].any():
         remedies.append(
-            "moments differ: another sampler, or SequentialKnockoffs with a regressor or "
-            "classifier that follows the columns"
+            "where moments differ use another sampler, or SequentialKnockoffs with a regressor or "
+            "classifier that fits the columns better"
         )
     shown = list_some([repr(name) for name in bad], SHOWN)
     warnings.warn(
-        f"the knockoffs do not look like {shown}; more than the nominal share of "
-        f"discoveries may be false. Remedy: {'; '.join(remedies)}.",
+        f"the knockoffs do not match the columns {shown}; the false discovery rate may exceed its "
+        f"level. Remedy: {'; '.join(remedies)}.",
         KnockoffModelWarning,
         stacklevel=stacklevel + 1,
     )

@@ -1,4 +1,4 @@
-"""Fixed-X knockoffs: exact Gram identities, no model of X, at least 2p + 1 rows."""
+"""Fixed-X knockoffs: exact Gram matrices, no model of X, at least 2p + 1 rows."""
 
 from __future__ import annotations
 
@@ -14,32 +14,34 @@ from sobolev.knockoffs._blocks import feasible_factor
 from sobolev.knockoffs._linalg import square_root
 from sobolev.knockoffs.base import KnockoffSampler
 from sobolev.knockoffs.s_matrix import METHODS, solve_s
+from sobolev.validation import feature_names, list_some
 
-# Singular values below this part of the largest, for columns of unit length, are dependence.
+# For columns of unit length, singular values below this fraction of the largest count as zero.
 RANK_TOL = 1e-7
 
 
 class FixedXKnockoffs(KnockoffSampler):
     """Knockoffs for the linear model with fixed X and normal noise.
 
-    With Xc the centred columns, the knockoffs satisfy X̃c'X̃c = Xc'Xc and Xc'X̃c = Xc'Xc - diag(s)
-    exactly, whatever X is. A column that depends linearly on others can only be its own knockoff
-    (s = 0), with a warning.
+    Let Xc be the centred columns. The knockoffs satisfy X̃c'X̃c = Xc'Xc and
+    Xc'X̃c = Xc'Xc - diag(s) exactly, for any X. A column that depends linearly on others is its own
+    knockoff (s = 0), and a warning names it.
 
     Parameters
     ----------
     method : {"mvr", "sdp", "maxent", "equi"}, default="mvr"
-        See :func:`~sobolev.knockoffs.solve_s`.
+        Method for the S-matrix, see :func:`~sobolev.knockoffs.solve_s`.
     center : bool, default=True
-        Centre the columns, as a model with an intercept needs; n >= 2p + 1 rows. False leaves them
-        as they are (already centred, or no intercept); n >= 2p.
+        Whether to centre the columns, which a model with an intercept needs; this takes
+        n >= 2p + 1 rows. With False (columns that are centred already, or no intercept) n >= 2p
+        rows are enough.
 
     Attributes
     ----------
     s_ : array of shape (p,)
-        In units of the Gram matrix.
+        Diagonal of the S-matrix, in units of the Gram matrix.
     location_ : array of shape (p,)
-        The column means, or zero.
+        Means of the columns; zero with ``center=False``.
 
     Examples
     --------
@@ -65,7 +67,7 @@ class FixedXKnockoffs(KnockoffSampler):
             raise ValueError(
                 f"X has {n} rows and {p} columns that vary; fixed-X knockoffs need n >= "
                 f"{'2p + 1' if self.center else '2p'} = {needed} rows. Use GaussianKnockoffs or "
-                "CopulaKnockoffs, which take any n."
+                "CopulaKnockoffs, which work with fewer rows."
             )
         location = X.mean(axis=0) if self.center else np.zeros(p)
         Xc = X - location
@@ -76,7 +78,7 @@ class FixedXKnockoffs(KnockoffSampler):
         self._warn(tied)
         self._free = np.setdiff1d(np.arange(p), tied)
         self._tied, self._copies = tied, X[:, tied]
-        # What the free columns leave after the dependent ones: only that limits their s.
+        # Only the part of the free columns outside the span of the dependent ones limits s.
         rest = self._unit[:, self._free]
         self._basis = self._column_space(tied)
         residual = rest - self._basis @ (self._basis.T @ rest)
@@ -96,12 +98,12 @@ class FixedXKnockoffs(KnockoffSampler):
         self.location_ = self._all_locations(location)
 
     def _solve(self, gram: Array) -> Array:
-        """s that fits the Gram matrix itself, also where the solver repaired it."""
+        """s that is feasible for the Gram matrix itself, even if the solver repaired it."""
         s = solve_s(gram, self.method)
         return feasible_factor(2 * gram, s) * s
 
     def _column_space(self, columns: Index) -> Array:
-        """An orthonormal basis of the span of some columns."""
+        """An orthonormal basis of the span of the given columns."""
         if columns.size == 0:
             return np.zeros((self._unit.shape[0], 0))
         U, d, _ = np.linalg.svd(self._unit[:, columns], full_matrices=False)
@@ -110,12 +112,11 @@ class FixedXKnockoffs(KnockoffSampler):
     def _warn(self, tied: Index) -> None:
         if tied.size == 0:
             return
-        positions = np.flatnonzero(self.varying_)[tied]
-        names = getattr(self, "feature_names_in_", None)
-        shown = ", ".join(str(j if names is None else names[j]) for j in positions[:5])
+        names = feature_names(self)
+        shown = list_some([repr(names[j]) for j in np.flatnonzero(self.varying_)[tied]])
         warnings.warn(
-            f"{tied.size} columns are collinear ({shown}{' …' if tied.size > 5 else ''}): their "
-            "fixed-X knockoffs equal them, so they cannot be discovered. Drop some of them.",
+            f"{tied.size} columns are collinear ({shown}): their fixed-X knockoffs equal them, so "
+            "they cannot be selected. Drop some of them.",
             DataWarning,
             stacklevel=5,
         )
@@ -130,20 +131,22 @@ class FixedXKnockoffs(KnockoffSampler):
             q -= self._basis @ (self._basis.T @ q)
             unit[:, self._free] = self._mean + q @ self._root
         draw = np.asarray(self._location + unit * self._length)
-        draw[:, self._tied] = self._copies  # to the last digit: rounding must not tell them apart
+        draw[:, self._tied] = self._copies  # exact copies: rounding must not make a difference
         return draw
 
 
 def dependent_columns(unit: Array) -> Index:
-    """Columns of unit length that take part in a linear dependence.
+    """Positions of the columns that take part in a linear dependence.
 
     Parameters
     ----------
     unit : array of shape (n, p)
+        Columns of unit length.
 
     Returns
     -------
     array of int
+        Positions in ascending order.
     """
     _, d, Vt = np.linalg.svd(unit, full_matrices=False)
     null = Vt[d <= RANK_TOL * d[0]]

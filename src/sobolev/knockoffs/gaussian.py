@@ -1,53 +1,53 @@
-"""Model-X knockoffs of jointly normal columns."""
+"""Gaussian model-X knockoffs."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.covariance import LedoitWolf
 
 from sobolev._parameters import check_option
 from sobolev._typing import Array
-from sobolev.knockoffs._linalg import (
-    cholesky,
-    correlation_of,
-    inverse_of,
-    repair_correlation,
-    square_root,
-)
+from sobolev.conditionals.gaussian import estimate_covariance
+from sobolev.criterion import GroupsLike
+from sobolev.knockoffs._linalg import positive_inverse, repaired_correlation, square_root
 from sobolev.knockoffs.base import KnockoffSampler
-from sobolev.knockoffs.groups import GroupsLike, group_labels, solve_group_correlation
+from sobolev.knockoffs.groups import group_labels, solve_group_correlation
 from sobolev.knockoffs.s_matrix import METHODS, solve_s
 
 
 class GaussianKnockoffs(KnockoffSampler):
-    """Knockoffs of jointly normal columns: x̃ given x is normal with fixed covariance.
+    """Knockoffs for jointly normal columns.
+
+    Given x, the knockoff x̃ is normal, with a covariance that does not depend on x.
 
     Parameters
     ----------
     covariance : None, estimator or array of shape (p, p), default=None
-        None is Ledoit and Wolf's estimator; any covariance estimator of scikit-learn is fitted to
-        the standardised columns; a matrix is taken as it is, with the column means as location.
+        Covariance of the columns. A covariance estimator of scikit-learn is fitted to the
+        standardised columns; None is Ledoit and Wolf's. A matrix is used as given, with the means
+        of the columns as location.
     method : {"mvr", "sdp", "maxent", "equi"}, default="mvr"
-        How the S-matrix is chosen, see :func:`~sobolev.knockoffs.solve_s`.
+        Method for the S-matrix, see :func:`~sobolev.knockoffs.solve_s`.
     feature_groups : list of lists or mapping, optional
-        Disjoint groups of columns that are swapped together: S is block diagonal.
+        Disjoint groups of columns that are swapped together; S is then block diagonal.
     block_size : int, optional
-        For thousands of columns, see :func:`~sobolev.knockoffs.solve_s`; not with groups.
+        Largest number of columns that are solved together, for thousands of columns; see
+        :func:`~sobolev.knockoffs.solve_s`. Not available with groups.
 
     Attributes
     ----------
     covariance_ : array of shape (p, p)
-        Of the model, in the units of X; repaired if need be.
+        Covariance of the model in the units of X, repaired if it was nearly singular.
     location_ : array of shape (p,)
+        Means of the columns.
     s_ : array of shape (p,)
-        The diagonal of S, ``cov(x, x̃) = covariance_ - S``; zero for constant columns.
+        Diagonal of S, where ``cov(x, x̃) = covariance_ - S``; zero for constant columns.
     S_ : array of shape (p, p)
-        Only with groups.
+        The S-matrix; only with groups.
     shift_ : float
-        What the repair added to the diagonal of the correlation matrix; 0 if nothing.
+        Number that the repair added to the diagonal of the correlation matrix; 0 if none was
+        needed.
 
     Examples
     --------
@@ -73,16 +73,15 @@ class GaussianKnockoffs(KnockoffSampler):
     def _fit(self, X: Array) -> None:
         check_option("method", self.method, METHODS)
         if self.feature_groups is not None and self.block_size is not None:
-            raise ValueError("block_size does not go with feature_groups; leave one of them out.")
+            raise ValueError(
+                "block_size and feature_groups cannot be combined; pass only one of them."
+            )
         location, covariance = self._model(X)
-        correlation, deviations = correlation_of(covariance)
-        correlation, self.shift_ = repair_correlation(correlation)
+        correlation, deviations, self.shift_ = repaired_correlation(covariance)
         units = np.outer(deviations, deviations)
         self.location_ = self._all_locations(location)
         self.covariance_ = self._expanded(correlation * units)
-        L = cholesky(correlation)
-        assert L is not None
-        precision = inverse_of(L)
+        precision = positive_inverse(correlation)
         Z = (X - location) / deviations
         if self.feature_groups is None:
             s = solve_s(correlation, self.method, block_size=self.block_size)
@@ -100,15 +99,10 @@ class GaussianKnockoffs(KnockoffSampler):
         self._root = np.ascontiguousarray(square_root(0.5 * (V + V.T)).T) * deviations
 
     def _model(self, X: Array) -> tuple[Array, Array]:
-        """Location and covariance; estimated in standard units, so that no column dominates."""
-        center, scale = X.mean(axis=0), X.std(axis=0)
-        if self.covariance is not None and not hasattr(self.covariance, "fit"):
-            return center, self._given()
-        estimator = LedoitWolf() if self.covariance is None else clone(self.covariance)
-        estimator.fit((X - center) / scale)
-        covariance = np.asarray(estimator.covariance_) * np.outer(scale, scale)
-        location = np.asarray(getattr(estimator, "location_", np.zeros(scale.size)))
-        return center + scale * location, covariance
+        """Location and covariance of the columns."""
+        if self.covariance is None or hasattr(self.covariance, "fit"):
+            return estimate_covariance(X, self.covariance)
+        return X.mean(axis=0), self._given()
 
     def _given(self) -> Array:
         given = np.asarray(self.covariance, dtype=float)
@@ -121,7 +115,6 @@ class GaussianKnockoffs(KnockoffSampler):
         return given[np.ix_(self.varying_, self.varying_)]
 
     def _group_s(self, correlation: Array) -> Array:
-        assert self.feature_groups is not None
         names = getattr(self, "feature_names_in_", None)
         labels = group_labels(self.feature_groups, self.n_features_in_, names)
         return solve_group_correlation(correlation, labels[self.varying_], self.method)

@@ -1,8 +1,8 @@
-"""Group knockoffs: an S-matrix that is block diagonal, one block for each group of columns."""
+"""Group knockoffs: a block diagonal S-matrix with one block for each group of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,57 +10,62 @@ from scipy.linalg import block_diag, eigh
 
 from sobolev._parameters import check_option
 from sobolev._typing import Array, Index
-from sobolev.criterion import disjoint_groups
-from sobolev.knockoffs._linalg import correlation_of, repair_correlation
+from sobolev.criterion import GroupsLike, disjoint_groups
+from sobolev.knockoffs._linalg import repaired_correlation
 from sobolev.knockoffs._newton import Ties
 from sobolev.knockoffs.s_matrix import METHODS, solve_correlation
 
-GroupsLike = Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]]
-
 
 def group_labels(
-    groups: GroupsLike, n_features: int, feature_names: Sequence[str] | None = None
+    feature_groups: GroupsLike | None, n_features: int, feature_names: Sequence[str] | None = None
 ) -> Index:
     """The group of each column; groups must not overlap.
 
     Parameters
     ----------
-    groups : mapping or sequence of sequences
-        As in :func:`sobolev.criterion.parse_groups`; a column that no group mentions is a group of
-        its own.
+    feature_groups : mapping, sequence of sequences or None
+        Groups of columns, as in :func:`sobolev.criterion.parse_groups`. A column that no group
+        mentions is a group of its own; with None all columns are.
     n_features : int
+        Number of columns.
     feature_names : sequence of str, optional
+        Names of the columns; x0, x1 and so on by default.
 
     Returns
     -------
     array of int, shape (n_features,)
+        Number of the group of each column.
     """
-    names = [f"x{j}" for j in range(n_features)] if feature_names is None else feature_names
-    labels = np.empty(n_features, dtype=np.intp)
-    for label, columns in enumerate(disjoint_groups(groups, names).values()):
+    labels = np.arange(n_features)
+    if feature_groups is None:
+        return labels
+    names = [f"x{j}" for j in labels] if feature_names is None else feature_names
+    for label, columns in enumerate(disjoint_groups(feature_groups, names).values()):
         labels[columns] = label
     return labels
 
 
-def solve_group_s(sigma: Any, groups: GroupsLike, method: str = "mvr") -> Array:
-    """The block diagonal S of group knockoffs: S_g = gamma_g Sigma_gg.
+def solve_group_s(sigma: Any, feature_groups: GroupsLike, method: str = "mvr") -> Array:
+    """The block diagonal S-matrix of group knockoffs, S_g = gamma_g Sigma_gg.
 
-    Correlation between the columns of a group does not limit S, so groups of nearly collinear
-    columns keep their power. In coordinates that are white within each group, S is gamma_g times
-    the identity; the factors gamma solve the problem of :func:`solve_s` there, with one value for
-    each group ("equi": one for all).
+    Correlation within a group does not limit S, so groups of nearly collinear columns keep their
+    power. After each group is whitened, S is gamma_g times the identity in group g; the factors
+    gamma solve the problem of :func:`solve_s` in these coordinates, with one value for each group
+    (one value for all groups with "equi").
 
     Parameters
     ----------
     sigma : array-like of shape (p, p)
-        Covariance, repaired with a warning where it must be.
-    groups : mapping or sequence of sequences
+        Covariance matrix; repaired, with a warning, if it is nearly singular.
+    feature_groups : mapping or sequence of sequences
         Disjoint groups of columns, by position.
     method : {"mvr", "sdp", "maxent", "equi"}, default="mvr"
+        Method, see :func:`solve_s`.
 
     Returns
     -------
     array of shape (p, p)
+        The S-matrix.
 
     Examples
     --------
@@ -73,14 +78,13 @@ def solve_group_s(sigma: Any, groups: GroupsLike, method: str = "mvr") -> Array:
            [0.  , 0.  , 1.  ]])
     """
     check_option("method", method, METHODS)
-    correlation, deviations = correlation_of(sigma)
-    correlation, _ = repair_correlation(correlation)
-    labels = group_labels(groups, deviations.size)
+    correlation, deviations, _ = repaired_correlation(sigma)
+    labels = group_labels(feature_groups, deviations.size)
     return solve_group_correlation(correlation, labels, method) * np.outer(deviations, deviations)
 
 
 def solve_group_correlation(correlation: Array, labels: Index, method: str) -> Array:
-    """The block diagonal S of a positive definite correlation matrix."""
+    """The block diagonal S-matrix of a positive definite correlation matrix."""
     _, labels = np.unique(labels, return_inverse=True)
     order = np.argsort(labels, kind="stable")
     ordered = correlation[np.ix_(order, order)]

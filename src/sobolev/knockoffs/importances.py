@@ -1,4 +1,4 @@
-"""Importances of columns and knockoffs: of a fitted model, along the lasso path, by swaps."""
+"""Importances of columns and knockoffs: from a fitted model, the lasso path, or swaps."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from sobolev.targets import TargetEncoder
 from sobolev.validation import take_rows
 
 N_FOLDS = 5
-# A path of the lasso that ends before this part of its first penalty is told.
+# A lasso path that ends above this fraction of its first penalty raises a warning.
 SHORT_PATH = 0.01
 
 
 def model_importances(critic: Any, n_columns: int) -> Array:
-    """Importances of a fitted critic, checked."""
+    """Importances of a fitted critic, validated."""
     name = type(unwrapped(critic)).__name__
     try:
         found = np.asarray(critic.feature_importances_, dtype=float)
@@ -33,28 +33,31 @@ def model_importances(critic: Any, n_columns: int) -> Array:
         ) from error
     if found.shape != (n_columns,) or not np.isfinite(found).all():
         raise ValueError(
-            f"{name} has {found.size} importances for {n_columns} columns, or some that are not "
-            'finite; use statistic="swap", which needs predictions only.'
+            f"{name} has {found.size} importances for {n_columns} columns, or importances that are "
+            'not finite; use statistic="swap", which needs predictions only.'
         )
     return found
 
 
 def entry_importances(design: Array, y: Any) -> Array:
-    """The penalty at which each column enters the path of the lasso; zero if it never does.
+    """The penalty at which each column enters the lasso path; zero if it never enters.
 
-    Labels are taken as indicators; with several responses the largest penalty counts.
+    Labels are encoded as indicators. With several responses the largest penalty is used.
 
     Parameters
     ----------
     design : array of shape (n, d)
+        Columns and knockoffs.
     y : array-like of shape (n,) or (n, q)
+        Responses.
 
     Returns
     -------
     array of shape (d,)
+        Penalty of each column.
     """
     responses = TargetEncoder().fit(y).transform(y)
-    # Equal columns share their entry: beside its copy a column would end the path.
+    # Equal columns share one entry: a column and its copy together would end the path.
     different, position = np.unique(design, axis=1, return_inverse=True)
     different -= different.mean(axis=0)
     entries = np.max([_entries(different, response) for response in responses.T], axis=0)
@@ -63,15 +66,15 @@ def entry_importances(design: Array, y: Any) -> Array:
 
 def _entries(design: Array, response: Array) -> Array:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SklearnConvergenceWarning)  # judged below
+        warnings.simplefilter("ignore", SklearnConvergenceWarning)  # checked below
         alphas, _, path = lars_path(
             design, response - response.mean(), method="lasso", max_iter=2 * min(design.shape)
         )
     if alphas[-1] > SHORT_PATH * alphas[0]:
         warnings.warn(
-            f"the path of the lasso stopped at {alphas[-1] / alphas[0]:.2g} of its first penalty: "
-            "columns are nearly collinear. The others count as never entering; use LassoCV with "
-            'statistic="difference".',
+            f"the lasso path stopped at {alphas[-1] / alphas[0]:.2g} of its first penalty because "
+            "columns are nearly collinear. Columns that had not entered count as never entering; "
+            'use LassoCV with statistic="difference".',
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -84,22 +87,26 @@ def _entries(design: Array, response: Array) -> Array:
 def swap_importances(
     critic: Any, design: Array, y: Any, units: Sequence[Index], rng: np.random.Generator
 ) -> Array:
-    """The loss on unseen rows when the partner stands in for a column, less the loss as it is.
+    """The increase of the out-of-fold loss when a column is replaced by its partner.
 
     Parameters
     ----------
     critic : Critic
-        Its loss is minus the risk: the squared error of a regressor, the log loss of a classifier.
+        Critic to fit. Its loss is minus the risk: the squared error of a regressor, the log loss of
+        a classifier.
     design : array of shape (n, 2 m)
-        Pairs are column j and column m + j.
+        Columns and knockoffs; column j and column m + j are a pair.
     y : array-like of shape (n,)
+        Response.
     units : sequence of arrays of int
-        Positions below m that are replaced together and share the increase equally.
+        Positions below m that are replaced together; the increase is divided equally among them.
     rng : numpy.random.Generator
+        Generator for the folds.
 
     Returns
     -------
     array of shape (2 m,)
+        Increase of the loss for each column of the design.
     """
     n, m = design.shape[0], design.shape[1] // 2
     _check_labels(critic, y)
@@ -122,20 +129,20 @@ def swap_importances(
 
 
 def _check_labels(critic: Any, y: Any) -> None:
-    """A label of a single row would be unknown where that row is held out."""
+    """Raise an error for a label with one row: it is unknown when that row is held out."""
     if not critic.reads_labels(y):
         return
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     if counts.min() < 2:
         raise ValueError(
-            f'y holds {labels[counts.argmin()].item()!r} only once; statistic="swap" needs '
-            "two rows or more of each label. If they are numbers, give the estimator "
-            'target="regression".'
+            f'y contains {labels[counts.argmin()].item()!r} only once; statistic="swap" needs '
+            "at least two rows of each label. If y holds numbers, set "
+            'target="regression" in the estimator.'
         )
 
 
 def _folds(y: Any, n: int, rng: np.random.Generator) -> Index:
-    """Fold of each row, dealt out along the sorted response, in random order among equals."""
+    """Fold of each row, stratified by the sorted response; ties are in random order."""
     order = rng.permutation(n)
     values = np.asarray(y)
     if values.ndim == 1:

@@ -1,4 +1,4 @@
-"""Gaussian knockoffs of a factor model: thousands of columns without a p × p matrix."""
+"""Gaussian knockoffs under a factor model, for thousands of columns without a p × p matrix."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from sobolev.exceptions import ConvergenceWarning
 from sobolev.knockoffs.base import KnockoffSampler
 
 METHODS = ("mvr", "maxent", "equi")
-# The most factors that "auto" takes, and the least unique variance of a standardised column.
+# Largest number of factors with "auto", and smallest unique variance of a standardised column.
 MAX_FACTORS = 50
 MIN_UNIQUE = 0.01
-# s stays below 2 (1 - MARGIN) times the unique variance: the noise of the knockoffs is then
-# a diagonal plus low rank, and no p × p matrix is needed.
+# s stays below 2 (1 - MARGIN) times the unique variance: the covariance of the noise is then
+# diagonal plus low rank, and no p × p matrix is needed.
 MARGIN = 1e-3
 
 
 @dataclass(frozen=True)
 class FactorModel:
-    """Sigma = diag(unique) + loadings loadings'.
+    """Factor model Sigma = diag(unique) + loadings loadings'.
 
     Attributes
     ----------
     unique : array of shape (p,)
+        Unique variances.
     loadings : array of shape (p, r)
+        Loadings of the columns on the factors.
     """
 
     unique: Array
@@ -45,7 +47,7 @@ class FactorModel:
         return solve_triangular(R, scaled.T, lower=True).T, np.asarray(R, dtype=float)
 
     def smallest_eigenvalue(self) -> float:
-        """By bisection on the inertia of Sigma - t I."""
+        """Smallest eigenvalue of Sigma, by bisection on the inertia of Sigma - t I."""
         low, high = float(self.unique.min()), float((self.unique + self._squares()).min())
         while high - low > 1e-9 * high:
             t = 0.5 * (low + high)
@@ -62,25 +64,27 @@ class FactorModel:
 
 
 def fit_factors(Z: Array, n_factors: int | None, max_iter: int, tol: float) -> FactorModel:
-    """A factor model of standardised columns.
+    """Fit a factor model to standardised columns.
 
-    Principal factors of the columns in units of their unique deviations, in turn with the unique
-    variances. Each eigenvalue is freed of the bias that n rows give it (the spiked model), and
-    those that noise alone could reach are no factors.
+    Alternates between the principal factors of the columns, in units of their unique standard
+    deviations, and the unique variances. Each eigenvalue is corrected for its bias with n rows (the
+    spiked model); eigenvalues that noise alone could reach do not count as factors.
 
     Parameters
     ----------
     Z : array of shape (n, p)
         Columns of mean zero and variance one.
     n_factors : int or None
-        The most factors; None is 50.
+        Largest number of factors; None is 50.
     max_iter : int
+        Largest number of iterations.
     tol : float
-        Largest change of a unique variance in the last round.
+        Tolerance: the fit stops when no unique variance changes by more.
 
     Returns
     -------
     FactorModel
+        The fitted model.
     """
     n, p = Z.shape
     most = min(MAX_FACTORS if n_factors is None else n_factors, n - 1, p)
@@ -99,8 +103,8 @@ def fit_factors(Z: Array, n_factors: int | None, max_iter: int, tol: float) -> F
             break
     else:
         warnings.warn(
-            f"the factor model moved by {change:.2g} in the last of {max_iter} rounds; raise "
-            "max_iter or lower n_factors.",
+            f"the factor model did not converge: a unique variance changed by {change:.2g} in the "
+            f"last of {max_iter} iterations; raise max_iter or lower n_factors.",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -108,7 +112,7 @@ def fit_factors(Z: Array, n_factors: int | None, max_iter: int, tol: float) -> F
 
 
 def _leading(W: Array, k: int) -> tuple[Array, Array]:
-    """The k leading eigenvalues and eigenvectors of W'W, by the smaller Gram matrix."""
+    """The k leading eigenvalues and eigenvectors of W'W, from the smaller Gram matrix."""
     n, p = W.shape
     gram = W @ W.T if n < p else W.T @ W
     m = gram.shape[0]
@@ -119,17 +123,17 @@ def _leading(W: Array, k: int) -> tuple[Array, Array]:
 
 
 def _unbiased_spikes(values: Array, ratio: float) -> Array:
-    """Population eigenvalues behind those of a sample with p / n = ratio and unit noise."""
+    """Population eigenvalues from sample eigenvalues, with p / n = ratio and unit noise."""
     b = values + 1 - ratio
     root = np.sqrt(np.maximum(b**2 - 4 * values, 0.0))
     return np.where(values > (1 + np.sqrt(ratio)) ** 2, 0.5 * (b + root), 1.0)
 
 
 def low_rank_s(model: FactorModel, method: str, tol: float = 1e-6, max_iter: int = 500) -> Array:
-    """s of a factor model, at most twice the unique variances; O(p r²) a step.
+    """The diagonal s of the S-matrix of a factor model, in O(p r²) operations per iteration.
 
-    Every coordinate moves to its own optimum given the others, all at once, and the step is halved
-    until the objective falls.
+    s is at most twice the unique variances. All coordinates move at once to their own optimum given
+    the others; the step is halved until the objective decreases.
     """
     most = np.minimum(2 * (1 - MARGIN) * model.unique, 2.0)
     if method == "equi":
@@ -154,7 +158,8 @@ def low_rank_s(model: FactorModel, method: str, tol: float = 1e-6, max_iter: int
             t *= 0.5
         s, (value, diagonal, square) = trial, new
     warnings.warn(
-        f"s of the factor model has the residual {np.abs(residual).max():.2g}, above {tol:g}.",
+        "the S-matrix of the factor model did not converge: its residual is "
+        f"{np.abs(residual).max():.2g}, above {tol:g}.",
         ConvergenceWarning,
         stacklevel=4,
     )
@@ -175,33 +180,37 @@ def _low_rank_objective(model: FactorModel, s: Array, method: str) -> tuple[floa
 
 
 class LowRankKnockoffs(KnockoffSampler):
-    """Gaussian knockoffs under a factor model: covariance diagonal plus low rank.
+    """Gaussian knockoffs under a factor model: the covariance is diagonal plus low rank.
 
-    For thousands of columns: time is linear in p, and nothing of size p × p is formed. Columns
-    whose correlation is local (neighbours only) are not of low rank: use
-    :class:`~sobolev.knockoffs.GaussianKnockoffs` with ``block_size`` for them.
+    Made for thousands of columns: time is linear in p, and no p × p matrix is formed. If only
+    neighbouring columns are correlated, the covariance is not of low rank; use
+    :class:`~sobolev.knockoffs.GaussianKnockoffs` with ``block_size`` instead.
 
     Parameters
     ----------
     n_factors : int or "auto", default="auto"
-        The most factors; eigenvalues that noise alone could reach are never factors. "auto" is 50.
+        Largest number of factors; "auto" is 50. Eigenvalues that noise alone could reach never
+        count as factors.
     method : {"mvr", "maxent", "equi"}, default="mvr"
-        As in :func:`~sobolev.knockoffs.solve_s`, with s at most twice the unique variances.
+        Method for s as in :func:`~sobolev.knockoffs.solve_s`, with s at most twice the unique
+        variances.
     max_iter : int, default=100
-        Most rounds of the factor model.
+        Largest number of iterations of the factor model.
     tol : float, default=1e-3
-        Largest change of a unique variance in the last round.
+        Tolerance: the factor model stops when no unique variance changes by more.
 
     Attributes
     ----------
     location_, scale_ : arrays of shape (p,)
         Mean and standard deviation of the columns.
     loadings_ : array of shape (p, r)
-        In the units of X.
+        Loadings in the units of X.
     unique_variances_ : array of shape (p,)
-        ``covariance = diag(unique_variances_) + loadings_ @ loadings_.T``.
+        Unique variances: ``covariance_ = diag(unique_variances_) + loadings_ @ loadings_.T``.
     s_ : array of shape (p,)
+        Diagonal of the S-matrix.
     n_factors_ : int
+        Number of factors.
 
     Examples
     --------
@@ -230,7 +239,7 @@ class LowRankKnockoffs(KnockoffSampler):
 
     @property
     def covariance_(self) -> Array:
-        """The p × p covariance, formed when asked for."""
+        """The p × p covariance, computed on access."""
         return np.diag(self.unique_variances_) + self.loadings_ @ self.loadings_.T
 
     def _fit(self, X: Array) -> None:

@@ -1,4 +1,4 @@
-"""Columns beside their knockoffs, in an order that does not tell one from the other."""
+"""Pairs of column and knockoff, in an order that does not reveal which is which."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from sobolev._typing import Array, Index, Mask
 
 @dataclass(frozen=True)
 class Pairs:
-    """Columns beside their knockoffs, in an order that does not tell one from the other.
+    """Pairs of column and knockoff, in an order that does not reveal which is which.
 
     Attributes
     ----------
     design : array of shape (n, 2 m)
-        The m varying columns or their knockoffs, then their partners, in standard units.
+        First members of the m varying pairs, then their partners, in standard units.
     labels : array of int, shape (p,)
-        The group of each column; groups keep together.
+        Group of each column; the pairs of a group have the same order.
     flipped : array of bool, shape (p,)
-        Where the knockoff comes first.
+        True where the knockoff comes first.
     varying : array of bool, shape (p,)
+        False for pairs that are constant.
     same : array of bool, shape (n_groups,)
-        Groups whose knockoffs equal them.
+        True for groups that equal their knockoffs.
     """
 
     design: Array
@@ -35,7 +36,7 @@ class Pairs:
 
     @classmethod
     def arrange(cls, X: Array, X_knockoff: Array, labels: Index, rng: np.random.Generator) -> Pairs:
-        """Order each pair by its values and a coin, and standardise it as one column."""
+        """Order each pair by its values and a coin toss, and standardise both as one column."""
         n, p = X.shape
         first = _first_difference(X - X_knockoff, labels)
         coins = rng.integers(0, 2, first.size).astype(bool)
@@ -49,23 +50,23 @@ class Pairs:
 
     @property
     def n_pairs(self) -> int:
-        """How many columns vary."""
+        """Number of pairs that vary."""
         return self.design.shape[1] // 2
 
     def units(self) -> list[Index]:
-        """Positions among the varying columns of each group that has some."""
+        """Positions of each group among the varying columns; groups without any are left out."""
         labels = self.labels[self.varying]
         return [np.flatnonzero(labels == g) for g in np.unique(labels)]
 
     def restore(self, importances: Array) -> Array:
-        """Importances of the design, (2 m,), as those of columns and knockoffs, (2, p)."""
+        """Importances of columns and knockoffs, (2, p), from those of the design, (2 m,)."""
         found = np.zeros((2, self.varying.size))
         found[:, self.varying] = importances.reshape(2, -1)
         return np.where(self.flipped, found[::-1], found)
 
 
 def _first_difference(difference: Array, labels: Index) -> Array:
-    """The first difference of each group that is not zero, along the rows; zero if none is."""
+    """The first nonzero difference of each group, row by row; zero if there is none."""
     first = np.zeros(int(labels.max()) + 1)
     for g in range(first.size):
         values = difference[:, labels == g].ravel()

@@ -1,7 +1,7 @@
-"""The S-matrix of Gaussian knockoffs: how far each knockoff may stand from its column.
+"""The S-matrix of Gaussian knockoffs, which sets how much each knockoff differs from its column.
 
-Knockoffs of columns with covariance Sigma have cov(x, x̃) = Sigma - diag(s), which needs s >= 0 and
-2 Sigma - diag(s) >= 0. Large s makes powerful knockoffs; the methods differ in what large means.
+Knockoffs of columns with covariance Sigma have cov(x, x̃) = Sigma - diag(s), which requires s >= 0
+and 2 Sigma - diag(s) >= 0. Large s gives power; the methods differ in how they measure the size.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sobolev.knockoffs._blocks import solve_blocks
 from sobolev.knockoffs._linalg import (
     FLOOR,
     correlation_of,
-    repair_correlation,
+    repaired_correlation,
     smallest_eigenvalue,
 )
 from sobolev.knockoffs._newton import (
@@ -41,30 +41,33 @@ def solve_s(
     tol: float = 1e-7,
     max_iter: int = 100,
 ) -> Array:
-    """The diagonal s of the S-matrix of a covariance.
+    """Compute the diagonal s of the S-matrix of a covariance matrix.
 
     Parameters
     ----------
     sigma : array-like of shape (p, p)
-        Covariance; the problem is solved for its correlation matrix and s scaled back. A matrix
-        that is nearly singular or not positive definite is repaired, with a warning that states
-        the shift.
+        Covariance matrix. The problem is solved for the correlation matrix, and s is scaled back. A
+        matrix that is nearly singular or not positive definite is repaired; a warning states the
+        shift.
     method : {"mvr", "sdp", "maxent", "equi"}, default="mvr"
-        "mvr" makes columns hard to reconstruct from the rest and all knockoffs (minimises the
-        trace of the joint precision matrix), "maxent" maximises the joint entropy, "sdp" the sum
-        of s, "equi" one common s.
+        Objective. "mvr" (minimum variance-based reconstructability) minimises the trace of the
+        joint precision matrix, "maxent" maximises the joint entropy, "sdp" maximises the sum of s,
+        and "equi" maximises one common value, min(1, 2 lambda_min) in correlation units.
     block_size : int, optional
-        Solve blocks of at most this many correlated columns, then scale all of s so that
-        2 Sigma - diag(s) stays positive definite: faster for thousands of columns, s is smaller.
+        Largest number of columns in a block. Blocks of correlated columns are solved separately,
+        then s is scaled so that 2 Sigma - diag(s) is positive definite. This is faster for
+        thousands of columns, but s is smaller.
     tol : float, default=1e-7
-        Bound of the relative residual of stationarity; for "sdp" the mean complementarity, so
-        that the duality gap per column is at most about 3 tol (1e-8 is the least tol there).
+        Tolerance of the relative residual of stationarity. For "sdp" it bounds the mean
+        complementarity, so that the duality gap per column is at most about 3 tol; values below
+        1e-8 count as 1e-8 there.
     max_iter : int, default=100
-        Most steps of the solver.
+        Largest number of iterations of the solver.
 
     Returns
     -------
     array of shape (p,)
+        Diagonal of the S-matrix, in the units of ``sigma``.
 
     Examples
     --------
@@ -78,20 +81,17 @@ def solve_s(
     check_option("method", method, METHODS)
     check_number("tol", tol, positive=True)
     check_count("max_iter", max_iter)
-    correlation, deviations = correlation_of(sigma)
-    correlation, _ = repair_correlation(correlation)
-    p = correlation.shape[0]
     if block_size is not None:
         check_count("block_size", block_size)
-    if block_size is None or block_size >= p:
-        s = solve_correlation(correlation, method, tol=tol, max_iter=max_iter)
+    correlation, deviations, _ = repaired_correlation(sigma)
+
+    def solve(block: Array) -> Array:
+        return solve_correlation(block, method, tol=tol, max_iter=max_iter)
+
+    if block_size is None or block_size >= deviations.size:
+        s = solve(correlation)
     else:
-        s = solve_blocks(
-            correlation,
-            method,
-            block_size,
-            lambda block: solve_correlation(block, method, tol=tol, max_iter=max_iter),
-        )
+        s = solve_blocks(correlation, method, block_size, solve)
     return s * deviations**2
 
 
@@ -103,7 +103,7 @@ def solve_correlation(
     tol: float = 1e-7,
     max_iter: int = 100,
 ) -> Array:
-    """s of a positive definite correlation matrix, with tied coordinates if asked for."""
+    """The diagonal s for a positive definite correlation matrix; tied coordinates are equal."""
     p = correlation.shape[0]
     ties = Ties(np.arange(p)) if ties is None else ties
     if method == "equi":
@@ -118,7 +118,7 @@ def solve_correlation(
 
 
 def _equal(correlation: Array) -> float:
-    """min(1, 2 lambda_min), a hair inside the cone."""
+    """min(1, 2 lambda_min), slightly inside the feasible set."""
     return min(1.0, 2 * smallest_eigenvalue(correlation) * (1 - 1e-8))
 
 
@@ -126,96 +126,27 @@ def _objective(method: str) -> Objective:
     return MVR() if method == "mvr" else MaxEnt()
 
 
-def s_equi(sigma: Any) -> Array:
-    """The equicorrelated s: min(1, 2 lambda_min) in correlation units.
-
-    Parameters
-    ----------
-    sigma : array-like of shape (p, p)
-        Covariance.
-
-    Returns
-    -------
-    array of shape (p,)
-
-    Examples
-    --------
-    >>> from sobolev.knockoffs import s_equi
-    >>> s_equi([[1.0, 0.75], [0.75, 1.0]]).round(4)
-    array([0.5, 0.5])
-    """
-    return solve_s(sigma, "equi")
-
-
-def s_sdp(sigma: Any, *, block_size: int | None = None, tol: float = 1e-7) -> Array:
-    """The s of largest sum; see :func:`solve_s`.
-
-    Parameters
-    ----------
-    sigma : array-like of shape (p, p)
-        Covariance.
-    block_size, tol
-        See :func:`solve_s`.
-
-    Returns
-    -------
-    array of shape (p,)
-    """
-    return solve_s(sigma, "sdp", block_size=block_size, tol=tol)
-
-
-def s_mvr(sigma: Any, *, block_size: int | None = None, tol: float = 1e-7) -> Array:
-    """The s of minimum variance-based reconstructability; see :func:`solve_s`.
-
-    Parameters
-    ----------
-    sigma : array-like of shape (p, p)
-        Covariance.
-    block_size, tol
-        See :func:`solve_s`.
-
-    Returns
-    -------
-    array of shape (p,)
-    """
-    return solve_s(sigma, "mvr", block_size=block_size, tol=tol)
-
-
-def s_maxent(sigma: Any, *, block_size: int | None = None, tol: float = 1e-7) -> Array:
-    """The s of largest joint entropy; see :func:`solve_s`.
-
-    Parameters
-    ----------
-    sigma : array-like of shape (p, p)
-        Covariance.
-    block_size, tol
-        See :func:`solve_s`.
-
-    Returns
-    -------
-    array of shape (p,)
-    """
-    return solve_s(sigma, "maxent", block_size=block_size, tol=tol)
-
-
 def kkt_residual(sigma: Any, s: Any, method: str = "mvr") -> float:
-    """How far s is from the optimum of its problem, whatever solver it comes from.
+    """Measure how far s is from the optimum, for an s from any solver.
 
-    With A = (2 Sigma - diag s)^-1 in correlation units: for "mvr" max_j |s_j² (A²)_jj - 1|, for
-    "maxent" max_j |s_j A_jj - 1|, for "sdp" a duality gap divided by p, which bounds the distance
-    of mean(s) from its optimum, for "equi" the largest distance from min(1, 2 lambda_min).
-    Infinite for an s outside the cone.
+    With A = (2 Sigma - diag s)^-1 in correlation units, the residual is max_j |s_j² (A²)_jj - 1|
+    for "mvr" and max_j |s_j A_jj - 1| for "maxent". For "sdp" it is a duality gap divided by p,
+    which bounds the distance of mean(s) from its optimum, and for "equi" the largest distance from
+    min(1, 2 lambda_min).
 
     Parameters
     ----------
     sigma : array-like of shape (p, p)
-        Covariance.
+        Covariance matrix.
     s : array-like of shape (p,)
+        Diagonal of the S-matrix.
     method : {"mvr", "sdp", "maxent", "equi"}, default="mvr"
+        Objective, see :func:`solve_s`.
 
     Returns
     -------
     float
+        The residual; infinite if s is not feasible.
 
     Examples
     --------
@@ -240,22 +171,21 @@ def kkt_residual(sigma: Any, s: Any, method: str = "mvr") -> float:
 
 
 def repair_covariance(sigma: Any, floor: float = FLOOR) -> tuple[Array, float]:
-    """A positive definite version of a covariance, with a warning if it had to change.
+    """Make a covariance matrix positive definite, with a warning if it changes.
 
     Parameters
     ----------
     sigma : array-like of shape (p, p)
-        Covariance.
+        Covariance matrix.
     floor : float, default=1e-6
-        The least eigenvalue of the correlation matrix.
+        Smallest eigenvalue of the correlation matrix.
 
     Returns
     -------
     sigma : array of shape (p, p)
-        The variances are kept.
+        Covariance matrix with the same variances.
     shift : float
-        What was added to the diagonal of the correlation matrix; 0 if nothing.
+        Number that was added to the diagonal of the correlation matrix; 0 if sigma is unchanged.
     """
-    correlation, deviations = correlation_of(sigma)
-    correlation, shift = repair_correlation(correlation, floor)
+    correlation, deviations, shift = repaired_correlation(sigma, floor)
     return correlation * np.outer(deviations, deviations), shift

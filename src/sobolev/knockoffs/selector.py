@@ -1,4 +1,4 @@
-"""The knockoff selector: columns that beat their knockoffs, at a false discovery rate."""
+"""The knockoff selector (Algorithm 5): feature selection at a false discovery rate."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sobolev._random import RandomState, spawn
 from sobolev._typing import Array, Index, Mask
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference.knockoff_filter import (
+    check_offset,
     ebh,
     ebh_qvalues,
     knockoff_evalues,
@@ -36,42 +37,44 @@ from sobolev.validation import feature_names, validate_training
 
 
 class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
-    """Select the columns that beat their knockoffs, at a false discovery rate.
+    """Select features with knockoffs at a controlled false discovery rate (Algorithm 5).
 
-    Knockoffs are copies of the columns that know nothing of y but are related to each other and to
-    the columns as the columns are. The estimator is fitted to both. A column is selected if it is
-    more important than its knockoff by a margin that chance rarely produces.
+    Knockoffs are synthetic copies of the columns. They are drawn without y, but their dependence
+    on each other and on the other columns is that of the columns. The estimator is fitted to
+    columns and knockoffs together. A column is selected if it is more important than its knockoff
+    by a margin that chance rarely produces.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
-        :class:`~sobolev.ConvexSIC` (None), or any estimator with ``feature_importances_`` or
-        ``coef_``. It sees standardised columns and knockoffs in random order.
+        Estimator with ``feature_importances_`` or ``coef_``; None is
+        :class:`~sobolev.ConvexSIC`. It is fitted to standardised columns and knockoffs, each pair
+        in random order.
     sampler : str or object, default="auto"
-        "gaussian", "copula", "sequential", "lowrank", "fixed", or an object with ``fit(X)`` and
-        ``sample(random_state)``. "auto" is "sequential" if a column has at most ten values, else
-        "gaussian".
+        Sampler of the knockoffs: "gaussian", "copula", "sequential", "lowrank", "fixed", or an
+        object with ``fit(X)`` and ``sample(random_state)``. "auto" is "sequential" if some column
+        has at most ten values, otherwise "gaussian".
     fdr : float, default=0.1
         Level of the false discovery rate.
     offset : {0, 1}, default=1
-        Of the threshold. With one draw 1 is knockoff+, which controls the false discovery rate,
-        and 0 the filter of the SIC paper, which has more power but controls only the modified
-        rate E[V / (R + 1 / fdr)] of V false among R selected. With several draws the rate is
-        controlled with either: 0 stops every draw earlier, which finds more where few draws reach
-        a threshold with 1, and elsewhere asks for more agreement between draws.
+        Offset in the threshold. With one draw, 1 is knockoff+, which controls the false discovery
+        rate; 0 is the filter of the SIC paper, which has more power but only controls the modified
+        rate E[V / (R + 1 / fdr)], where V of R selected columns are false. With several draws both
+        control the false discovery rate: 0 gives lower thresholds, which selects more columns if
+        few draws reach a threshold with 1, but otherwise needs more agreement between draws.
     n_draws : int, default=1
-        Number of draws of knockoffs. With more than one, e-values of all draws, each at level
-        ``fdr / 2``, are averaged and selected from by e-BH: where effects are strong the selection
-        depends less on the seed.
+        Number of draws of knockoffs. With more than one, the e-values of all draws, each at level
+        ``fdr / 2``, are averaged, and e-BH selects from the averages. If effects are strong, the
+        selection then depends less on the seed.
     statistic : {"difference", "signed_max", "lasso_path", "swap"}, default="difference"
-        How importances become a signed statistic, see
-        :func:`~sobolev.knockoffs.knockoff_statistics`.
+        Signed statistic W of each column, see :func:`~sobolev.knockoffs.knockoff_statistics`.
     feature_groups : mapping or sequence of sequences, optional
         Disjoint groups of columns, by name or position, that are selected together.
     diagnose : bool, default=True
-        Whether to compare moments of columns and knockoffs and warn where they differ.
+        Whether to compare the moments of columns and knockoffs and warn if they differ.
     random_state : int, Generator, RandomState or None, default=None
-        Determines the knockoffs and the open random states of the estimator.
+        Seed or generator for the knockoffs and for parameters ``random_state`` of the estimator
+        that are None.
     n_jobs : int or None, default=None
         Number of processes for the draws; the result does not depend on it.
     verbose : int, default=0
@@ -80,41 +83,46 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     Attributes
     ----------
     statistics_ : array of shape (p,)
-        W, the mean over draws; the columns of a group share it.
+        Statistics W, averaged over draws; the columns of a group have the same W.
     draws_ : array of shape (n_draws, p)
-        W of each draw.
+        Statistics W of each draw.
     threshold_ : float or array of shape (n_draws,)
-        The least W that is selected, infinite if nothing is; an array if ``n_draws > 1``.
+        Smallest W that is selected, infinite if nothing is; an array if ``n_draws > 1``.
     qvalues_ : array of shape (p,)
-        The smallest false discovery rate at which each column is selected. With several draws,
-        for the thresholds of level ``fdr / 2``.
+        Smallest false discovery rate at which each column is selected. With several draws, the
+        thresholds at level ``fdr / 2`` are kept fixed.
     evalues_ : array of shape (p,)
-        Means over draws.
+        E-values, averaged over draws.
     support_ : array of bool, shape (p,)
-        The selected columns.
+        Mask of the selected columns.
     feature_importances_ : array of shape (p,)
-        Importances of the columns, not of the knockoffs; the mean over draws.
+        Importances of the columns (not of the knockoffs), averaged over draws.
     sampler_ : object
         The fitted sampler.
     estimator_ : estimator or None
-        The last fit: to the varying columns and their knockoffs, each pair in random order.
+        The estimator of the last draw, fitted to the varying columns and their knockoffs with each
+        pair in random order.
     diagnostics_ : KnockoffDiagnostics or None
         Diagnostics of the first draw, without the classifier; None for fixed-X knockoffs, which
         need no model of the columns.
 
     See Also
     --------
-    sobolev.inference.HRTSelector : tests with p-values; needs no minimal number of columns.
+    sobolev.inference.HRTSelector : Tests with p-values, for any number of columns.
 
     Notes
     -----
-    With offset 1 nothing can be selected from fewer than ``1 / fdr`` columns, or ``2 / fdr`` with
-    several draws; several draws with offset 0 need ``1 / fdr``. With groups the rate is that of
-    groups, and these are counted. The promises are for ``fdr``, ``offset`` and ``n_draws`` that
-    were chosen before any answer was seen.
+    With offset 1, nothing can be selected from fewer than ``1 / fdr`` columns, or ``2 / fdr``
+    columns with several draws; with offset 0, several draws need ``1 / fdr`` columns. With groups,
+    both the columns here and the false discovery rate are counted in groups. The guarantees hold if
+    ``fdr``, ``offset`` and ``n_draws`` are chosen before any result is seen.
 
-    Fixed-X knockoffs are meant for ``statistic="lasso_path"`` and normal noise. Algorithm 5
-    of the SIC paper is ``KnockoffSelector(NeuralSIC(), offset=0)``.
+    Fixed-X knockoffs are meant for ``statistic="lasso_path"`` and normal noise.
+
+    Algorithm 5 of the SIC paper is
+    ``KnockoffSelector(NeuralSIC(), sampler="gaussian", offset=0)``. The paper selects the columns
+    with W above the threshold; here, as in the references, a W equal to the threshold
+    is also selected.
 
     References
     ----------
@@ -164,25 +172,28 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> KnockoffSelector:
-        """Draw knockoffs, fit and select.
+        """Draw knockoffs, fit the estimator and select columns.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n, p)
+            Columns to select from.
         y : array-like of shape (n,) or (n, q)
+            Response.
 
         Returns
         -------
         self
+            The fitted selector.
         """
         self._check_parameters()
         X, y, _ = validate_training(self, X, y)
-        names, grouped = feature_names(self), self.feature_groups is not None
-        labels = np.arange(len(names))
-        if grouped:
-            labels = group_labels(self.feature_groups, len(names), names)
-        self._warn_if_hopeless(labels[np.ptp(X, axis=0) > 0])
-        self.sampler_ = resolve_sampler(self.sampler, X, labels if grouped else None)
+        names = feature_names(self)
+        labels = group_labels(self.feature_groups, len(names), names)
+        self._warn_if_too_few(labels[np.ptp(X, axis=0) > 0])
+        self.sampler_ = resolve_sampler(
+            self.sampler, X, None if self.feature_groups is None else labels
+        )
         check_groups(self.sampler_, labels, names)
         self._warn_if_unsuited()
         if isinstance(self.sampler_, KnockoffSampler):
@@ -205,26 +216,25 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         check_fraction("fdr", self.fdr, low=0.0, high=1.0)
         check_count("n_draws", self.n_draws)
         check_statistic(self.statistic, self.estimator)
-        if self.offset not in (0, 1):
-            raise ValueError(f"offset={self.offset!r} is unknown; use 1 (knockoff+) or 0.")
+        check_offset(self.offset)
 
     @property
     def _level(self) -> float:
-        """Of the threshold of each draw."""
+        """Level of the threshold of each draw."""
         return self.fdr if self.n_draws == 1 else self.fdr / 2
 
-    def _warn_if_hopeless(self, labels: Index) -> None:
-        """The filter needs a minimal number of columns; say so before the work."""
+    def _warn_if_too_few(self, labels: Index) -> None:
+        """Warn before the fit if there are too few columns to select any."""
         count, what = np.unique(labels).size, "columns" if self.feature_groups is None else "groups"
-        # e-BH needs 1 / fdr finds whatever the thresholds of the draws.
+        # e-BH needs 1 / fdr selected columns, for any thresholds of the draws.
         least = self._level if self.offset == 1 else self.fdr
         if (self.offset == 0 and self.n_draws == 1) or least * count * (1 + 1e-12) >= 1:
             return
-        fewer = ", draw once" if self.n_draws > 1 and self.offset == 1 else ""
+        fewer = ", use n_draws=1" if self.n_draws > 1 and self.offset == 1 else ""
         warnings.warn(
             f"nothing can be selected: {count} {what} vary, but level {self.fdr:g} with "
             f"{self.n_draws} draws and offset {self.offset} needs {np.ceil(1 / least):.0f} or "
-            f"more; raise the level{fewer}, or use the holdout randomization test.",
+            f"more; raise fdr{fewer}, or use the holdout randomization test.",
             SobolevWarning,
             stacklevel=3,
         )
@@ -232,8 +242,8 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     def _warn_if_unsuited(self) -> None:
         if isinstance(self.sampler_, FixedXKnockoffs) and self.statistic != "lasso_path":
             warnings.warn(
-                "fixed-X knockoffs control the false discovery rate only with a statistic of "
-                'the Gram matrix; use statistic="lasso_path", or another sampler.',
+                "fixed-X knockoffs control the false discovery rate only if the statistic depends "
+                'on the Gram matrix alone; use statistic="lasso_path", or another sampler.',
                 SobolevWarning,
                 stacklevel=3,
             )
@@ -241,11 +251,11 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     def _run(
         self, X: Array, y: Any, labels: Index, progress: Progress
     ) -> list[tuple[Evaluation, Any]]:
-        """Statistics of every draw, diagnostics of the first, the model of the last."""
-        look = self.diagnose and not isinstance(self.sampler_, FixedXKnockoffs)
+        """Statistics of every draw, diagnostics of the first and the model of the last."""
+        diagnose = self.diagnose and not isinstance(self.sampler_, FixedXKnockoffs)
         settings = (self.sampler_, X, y, self.estimator, self.statistic, labels)
         tasks = [
-            delayed(_draw)(*settings, rng, look and k == 0, k == self.n_draws - 1)
+            delayed(_draw)(*settings, rng, diagnose and k == 0, k == self.n_draws - 1)
             for k, rng in enumerate(spawn(self.random_state, self.n_draws))
         ]
         n_jobs = self.n_jobs if self.n_draws > 1 else None
@@ -256,7 +266,8 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         return runs
 
     def _select(self, W: Array, labels: Index) -> None:
-        """From the statistics of the groups in each draw to selected columns."""
+        """Select columns from the statistics of the groups in each draw (Alg. 5, output)."""
+        # Alg. 5, threshold: the smallest t with (offset + #{W <= -t}) / #{W >= t} <= level.
         thresholds = np.array([knockoff_threshold(w, self._level, self.offset) for w in W])
         e = np.mean([knockoff_evalues(w, self._level, self.offset) for w in W], axis=0)
         if self.n_draws == 1:
@@ -275,7 +286,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     def _notes(self) -> dict[int, str]:
         failing = [] if self.diagnostics_ is None else self.diagnostics_.failing
         constant = np.flatnonzero(~getattr(self.sampler_, "varying_", np.ones(0, dtype=bool)))
-        return dict.fromkeys(failing, "the knockoff does not look like the column") | dict.fromkeys(
+        return dict.fromkeys(failing, "the knockoff does not match the column") | dict.fromkeys(
             constant.tolist(), "constant"
         )
 
@@ -301,13 +312,13 @@ def _draw(
     diagnose: bool,
     keep: bool,
 ) -> tuple[Evaluation, KnockoffDiagnostics | None]:
-    """One draw, on one BLAS thread; models are large, so only the last is kept."""
+    """One draw on one BLAS thread (Alg. 5); models are large, so only the last is kept."""
     with threadpool_limits(1, user_api="blas"):
         X_knockoff = np.asarray(sampler.sample(rng), dtype=float)
         if X_knockoff.shape != X.shape or not np.isfinite(X_knockoff).all():
             raise ValueError(
-                f"sampler {type(sampler).__name__} drew knockoffs of shape {X_knockoff.shape} for "
-                f"X of shape {X.shape}, or values that are not finite."
+                f"sampler {type(sampler).__name__} returned knockoffs of shape {X_knockoff.shape} "
+                f"for X of shape {X.shape}, or values that are not finite."
             )
         found = evaluate(X, X_knockoff, y, estimator, statistic, labels, rng)
         diagnostics = compare_moments(X, X_knockoff, labels) if diagnose else None

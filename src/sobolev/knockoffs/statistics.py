@@ -1,10 +1,10 @@
-r"""Signed statistics W of pairs of column and knockoff.
+r"""Signed statistics W of pairs of column and knockoff (Algorithm 5).
 
 A statistic is valid if swapping a column with its knockoff changes the sign of its :math:`W_j` and
-nothing else. That is so for any estimator here, by construction: before it is fitted each pair is
-put in an order that does not depend on which of the two is the column (the smaller entry in the
-first row where they differ comes first, then a coin is tossed), and both share one centre and
-scale.
+nothing else. This holds for every estimator by construction: before the fit, each pair is put in
+an order that does not depend on which of the two is the column (the one with the smaller entry in
+the first row where they differ comes first, then a coin toss decides), and both are standardised
+with the same mean and standard deviation.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import numpy as np
 from sobolev._parameters import check_option
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index
+from sobolev.criterion import GroupsLike
 from sobolev.critic import as_critic, unwrapped
-from sobolev.knockoffs.groups import GroupsLike, group_labels
+from sobolev.knockoffs.groups import group_labels
 from sobolev.knockoffs.importances import (
     entry_importances,
     model_importances,
@@ -26,7 +27,7 @@ from sobolev.knockoffs.importances import (
 )
 from sobolev.knockoffs.pairs import Pairs
 
-# How importances become W.
+# How W is computed from the importances of column and knockoff.
 CONTRASTS = {
     "difference": "difference",
     "swap": "difference",
@@ -42,11 +43,11 @@ class Evaluation:
     Attributes
     ----------
     W : array of shape (n_groups,)
-        One for each column, if there are no groups.
+        Statistic of each group; of each column if there are no groups.
     importances : array of shape (2, p)
-        Of the columns and of their knockoffs.
+        Importances of the columns and of their knockoffs.
     model : estimator or None
-        The last fit, to the arranged pairs; None for "lasso_path".
+        The estimator of the last fit, to the arranged pairs; None for "lasso_path".
     """
 
     W: Array
@@ -64,34 +65,38 @@ def knockoff_statistics(
     feature_groups: GroupsLike | None = None,
     random_state: RandomState = 0,
 ) -> Array:
-    r"""The statistic W of each column: large where it matters more than its knockoff.
+    r"""Compute the statistic W of each column, large if it is more important than its knockoff.
 
     With importances :math:`I_j` of the column and :math:`\tilde I_j` of the knockoff:
 
     - "difference": :math:`I_j - \tilde I_j`;
     - "signed_max": :math:`\max(I_j, \tilde I_j)\, \mathrm{sign}(I_j - \tilde I_j)`;
     - "lasso_path": the same, where the importance is the penalty at which the column enters the
-      path of the lasso;
-    - "swap": the difference of out-of-fold losses with the knockoff in the places of both and
-      with the column in the places of both, for any predictor.
+      lasso path;
+    - "swap": the out-of-fold loss with both columns of the pair set to the knockoff, minus the
+      loss with both set to the column; for any predictor.
 
     Parameters
     ----------
     X, X_knockoff : array-like of shape (n, p)
+        Columns and their knockoffs.
     y : array-like of shape (n,)
+        Response.
     estimator : estimator or None, default=None
-        With ``feature_importances_`` or ``coef_``, for "swap" with predictions; None is
-        :class:`~sobolev.ConvexSIC`. Not for "lasso_path".
+        Estimator with ``feature_importances_`` or ``coef_``, for "swap" with predictions; None is
+        :class:`~sobolev.ConvexSIC`. Not used with "lasso_path".
     statistic : {"difference", "signed_max", "lasso_path", "swap"}, default="difference"
+        Name of the statistic.
     feature_groups : mapping or sequence of sequences, optional
-        Disjoint groups of columns, by position; importances are summed in each.
+        Disjoint groups of columns, by position; importances are summed over each group.
     random_state : int, Generator, RandomState or None, default=0
-        For the coins, the folds and the open random states of the estimator.
+        Seed or generator for the order of the pairs, the folds, and parameters ``random_state`` of
+        the estimator that are None.
 
     Returns
     -------
     array of shape (p,) or (n_groups,)
-        Zero where column and knockoff are equal.
+        Statistics W; zero if column and knockoff are equal.
 
     Examples
     --------
@@ -106,11 +111,10 @@ def knockoff_statistics(
     X, X_knockoff = np.asarray(X, dtype=float), np.asarray(X_knockoff, dtype=float)
     if X.ndim != 2 or X.shape != X_knockoff.shape:
         raise ValueError(
-            f"X has the shape {X.shape} and X_knockoff {X_knockoff.shape}; pass two tables of one "
-            "shape."
+            f"X has shape {X.shape} and X_knockoff has shape {X_knockoff.shape}; pass two tables "
+            "of one shape."
         )
-    p = X.shape[1]
-    labels = np.arange(p) if feature_groups is None else group_labels(feature_groups, p)
+    labels = group_labels(feature_groups, X.shape[1])
     rng = check_generator(random_state)
     return evaluate(X, X_knockoff, y, estimator, statistic, labels, rng).W
 
@@ -136,10 +140,11 @@ def evaluate(
         if statistic == "swap":
             found = swap_importances(critic, pairs.design, y, pairs.units(), rng)
         else:
-            critic = critic.fit_validated(pairs.design, y)
+            critic = critic.fit_validated(pairs.design, y)  # Alg. 5, train SIC
             found = model_importances(critic, 2 * pairs.n_pairs)
         model = unwrapped(critic)
     importances = pairs.restore(found)
+    # Alg. 5: W_j = eta_j - eta_(j + d) for the default statistic, summed over groups.
     sums = np.stack([np.bincount(labels, side, pairs.same.size) for side in importances])
     W = signed_statistics(sums[0], sums[1], CONTRASTS[statistic])
     return Evaluation(np.where(pairs.same, 0.0, W), importances, model)
@@ -148,16 +153,19 @@ def evaluate(
 def signed_statistics(
     importances: Array, knockoff_importances: Array, contrast: str = "difference"
 ) -> Array:
-    """W from the importances of columns and knockoffs.
+    """Compute W from the importances of columns and knockoffs.
 
     Parameters
     ----------
     importances, knockoff_importances : array of shape (p,)
+        Importances of the columns and of their knockoffs.
     contrast : {"difference", "signed_max"}, default="difference"
+        Formula, see :func:`knockoff_statistics`.
 
     Returns
     -------
     array of shape (p,)
+        Statistics W.
 
     Examples
     --------
@@ -174,17 +182,17 @@ def signed_statistics(
 
 
 def check_statistic(statistic: str, estimator: Any) -> None:
-    """A known name, and no estimator where none is used."""
+    """Raise an error for an unknown statistic, or an estimator that it would not use."""
     check_option("statistic", statistic, CONTRASTS)
     if statistic == "lasso_path" and estimator is not None:
         raise ValueError(
-            'statistic="lasso_path" fits the lasso itself; leave estimator out, or use another '
+            'statistic="lasso_path" does not use an estimator; leave it out, or use another '
             "statistic."
         )
 
 
 def _vector(y: Any) -> Any:
-    """A response of one column as a vector: the folds see its order, and no estimator warns."""
+    """A response with one column as a vector, so that folds are stratified by it."""
     if np.ndim(y) != 2 or np.shape(y)[1] != 1:
         return y
     return y.iloc[:, 0] if hasattr(y, "iloc") else np.asarray(y)[:, 0]

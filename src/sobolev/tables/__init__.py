@@ -1,4 +1,4 @@
-"""Files of users: reading tables, and preparing their columns for the estimators."""
+"""Tables of users: reading, writing, and preparing columns for the estimators."""
 
 from sobolev.tables.preparing import Prepared, prepare
 from sobolev.tables.reading import read_table

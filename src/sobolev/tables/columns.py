@@ -1,4 +1,4 @@
-"""What a column holds: numbers, categories, dates or identifiers."""
+"""Types of columns: numbers, categories, dates and identifiers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pandas as pd
 
 from sobolev._typing import Array
 
-# Categories beyond this many have too few rows each, or are identifiers. A group of columns with
-# more different rows than the second number cannot be tested as one category.
+# Largest number of categories, for few and for many rows: with more, categories have few rows each,
+# or the column is an identifier. The second number is also the largest number of distinct rows in a
+# group of columns that is tested as one category.
 FEW_CATEGORIES, MOST_CATEGORIES = 20, 32
-# A text column is mended, not taken as categories, if more than this part of it are numbers.
+# If more than this fraction of a text column are numbers, the other values are reported as errors.
 MOSTLY = 0.5
 _IDENTIFIER = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|index|idx|barcode|accession|rowid|row names|row|column 1)$"
@@ -23,14 +24,14 @@ _COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
 def most_categories(n: int) -> int:
-    """How many categories a column of n rows may have."""
+    """Largest number of categories of a column with n rows."""
     return min(MOST_CATEGORIES, max(FEW_CATEGORIES, n // 10))
 
 
 def kind_of(column: pd.Series) -> str:
-    """What a column holds: "numeric", "categorical", "date" or "other".
+    """Type of a column: "numeric", "categorical", "date" or "other".
 
-    Text that is mostly numbers is an error that names the first value that is none.
+    A text column that contains mostly numbers is an error that names the first other value.
     """
     types, dtype = pd.api.types, column.dtype
     if types.is_bool_dtype(dtype) or isinstance(dtype, pd.CategoricalDtype):
@@ -75,22 +76,22 @@ def _text_among_numbers(column: pd.Series, texts: pd.Series) -> str:
     more = f" ({len(texts)} such values)" if len(texts) > 1 else ""
     said = f"column {column.name!r} holds numbers, but row {row} after the header {value!r}{more}"
     if _COMMA.fullmatch(value.strip()):
-        return f"{said}; mend it, or pass --decimal , if that is the decimal sign."
+        return f"{said}; fix it, or pass --decimal , if that is the decimal sign."
     return (
-        f"{said}; mend it, pass --na {value!r} if it means missing, or --categorical "
+        f"{said}; fix it, pass --na {value!r} if it means missing, or --categorical "
         f"{column.name!r} if the column holds categories."
     )
 
 
 def numbers(column: pd.Series) -> Array:
-    """A numeric column as floats, NaN where missing."""
+    """A numeric column as floats, with NaN for missing values."""
     if column.dtype == object or isinstance(column.dtype, pd.StringDtype):
         column = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
     return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
 
 
 def labels(column: pd.Series) -> pd.Series:
-    """A categorical column as text without blanks around it, missing where missing or blank."""
+    """A categorical column as stripped text; blank values are missing."""
     values = column
     if pd.api.types.is_float_dtype(column.dtype) and (column.dropna() % 1 == 0).all():
         values = column.astype("Int64")  # 2, not 2.0
@@ -102,27 +103,27 @@ def labels(column: pd.Series) -> pd.Series:
 
 
 def identifier(column: pd.Series, kind: str) -> str | None:
-    """Why a column looks like an identifier of the rows, if it does.
+    """The reason why a column looks like an identifier of the rows, or None.
 
-    Counts can be different in every row by chance, so whole numbers count as identifiers only by
-    name or if they number the rows.
+    Counts can differ in every row by chance, so integers are identifiers only if the name says so
+    or if they are consecutive.
     """
     if kind == "categorical":
         present = column.dropna()
         unique = len(present) > 1 and present.nunique() == len(present)
-        return "a different text in every row, like an identifier" if unique else None
+        return "a different text in every row, as in an identifier" if unique else None
     values = numbers(column)
     values = values[~np.isnan(values)]
     n = values.size
     if n < 2 or np.isinf(values).any() or (values % 1 != 0).any() or np.unique(values).size < n:
         return None
     if _IDENTIFIER.search(_words(str(column.name))):
-        return "a different number in every row, and the name of an identifier"
+        return "a different number in every row and the name of an identifier"
     if n > 2 and np.ptp(values) == n - 1:
         return "numbers the rows"
     return None
 
 
 def _words(name: str) -> str:
-    """A name in small letters, "patientID" as "patient id"."""
+    """A name in lower case and split into words, "patientID" as "patient id"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower().strip()

@@ -1,4 +1,4 @@
-"""Indicators of categories, and the variables that are ranked or tested as one."""
+"""Encoding of categories as indicators, and the variables that are tested as one."""
 
 from __future__ import annotations
 
@@ -21,23 +21,27 @@ def encode(
     *,
     reference: bool,
 ) -> tuple[pd.DataFrame, dict[str, list[int]], dict[str, str]]:
-    """Numbers for all columns, and where each variable stands among them.
+    """Encode all columns as numbers.
 
     Parameters
     ----------
     columns : mapping of Series
-        Without missing values.
+        Columns without missing values, by name.
     kinds : mapping of str
+        Type of each column, "numeric" or "categorical".
     groups : mapping from a name to columns
-        Columns that were set aside are passed over.
+        Groups of columns; columns that were set aside are ignored.
     reference : bool
-        Leave out the most frequent of three or more categories.
+        Whether to leave out the most frequent of three or more categories.
 
     Returns
     -------
     X : DataFrame of float
+        Numeric columns and indicators of categories.
     variables : mapping from a name to positions in X
+        Columns of X that belong to each variable.
     kinds : mapping of str
+        Type of each variable.
     """
     parts: dict[str, np.ndarray] = {}
     places: dict[str, list[int]] = {}
@@ -59,7 +63,7 @@ def encode(
 
 
 def _indicators(name: str, column: pd.Series, reference: bool) -> dict[str, np.ndarray]:
-    """One column for each category; one is enough for two."""
+    """One indicator for each category; one indicator for two categories."""
     levels = sorted(column.unique())
     if len(levels) == 2:
         levels = levels[1:]
@@ -72,14 +76,16 @@ def _indicators(name: str, column: pd.Series, reference: bool) -> dict[str, np.n
 def _merge(
     places: Mapping[str, list[int]], kinds: Mapping[str, str], groups: Mapping[str, list[str]]
 ) -> tuple[dict[str, list[int]], dict[str, str]]:
-    """Groups stand where their first column stood."""
+    """Merge the columns of each group; it takes the place of its first column."""
     owner = {column: name for name, members in groups.items() for column in members}
     variables: dict[str, list[int]] = {}
     merged: dict[str, str] = {}
     for column, positions in places.items():
         name = owner.get(column, column)
         if name != column and name in places and owner.get(name) != name:
-            raise ValueError(f"--groups: the group {name!r} has the name of a column; rename it.")
+            raise ValueError(
+                f"--groups: the group {name!r} has the name of a column; rename the group."
+            )
         variables.setdefault(name, []).extend(positions)
         numeric = kinds[column] == "numeric" or merged.get(name) == "numeric"
         merged[name] = "numeric" if numeric else "categorical"
@@ -87,7 +93,7 @@ def _merge(
 
 
 def refuse_mixed_groups(X: pd.DataFrame, variables: Mapping[str, list[int]]) -> None:
-    """Groups that the holdout randomization test cannot replace jointly, by name."""
+    """Raise an error for a group that the holdout randomization test cannot replace jointly."""
     for name, positions in variables.items():
         own = X.iloc[:, positions]
         if len(positions) == 1 or own.drop_duplicates().shape[0] <= MAX_PATTERNS:
@@ -96,5 +102,5 @@ def refuse_mixed_groups(X: pd.DataFrame, variables: Mapping[str, list[int]]) -> 
         if few:
             raise ValueError(
                 f"the group {name!r} has numeric columns beside {few[0]!r}, which has few values; "
-                "put columns of few values into a group of their own, or use --method knockoffs."
+                "put columns with few values into a separate group, or use --method knockoffs."
             )

@@ -1,4 +1,4 @@
-"""Which files are tables, by their names, and how to open them."""
+"""File formats of tables, recognised by the file name, and how to open them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO
 
-# What a suffix says of the delimiter; None is found out from the first lines.
+# Delimiter of each suffix; None is detected from the first lines.
 TEXT: dict[str, str | None] = {".csv": None, ".tsv": "\t", ".tab": "\t", ".txt": None, ".dat": None}
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow")
 KNOWN = (*TEXT, *PARQUET, *FEATHER)
 SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
-DAMAGED = (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile)
+DAMAGED = (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 
 
 def suffixes(path: Path) -> tuple[str, str]:
-    """The kind of a table and its compression ("" if none): ".csv" and ".gz".
+    """The format of a table and its compression ("" if none), such as ".csv" and ".gz".
 
     Examples
     --------
@@ -43,16 +43,16 @@ def suffixes(path: Path) -> tuple[str, str]:
         )
     if kind not in KNOWN:
         raise ValueError(
-            f"{path.name!r} has no name of a table; use one that ends in .csv, .tsv, .txt, "
-            ".parquet or .feather, perhaps with .gz, .bz2, .xz, .zip or .zst behind it."
+            f"{path.name!r} is not a known file type; use one that ends in .csv, .tsv, .txt, "
+            ".parquet or .feather, optionally followed by .gz, .bz2, .xz, .zip or .zst."
         )
     return kind, packed
 
 
 def check_file(path: Path) -> None:
-    """A file that is there and not empty."""
+    """Raise an error unless the path is a file that is not empty."""
     if path.is_dir():
-        raise ValueError(f"{str(path)!r} is a folder; give the file in it that holds the table.")
+        raise ValueError(f"{str(path)!r} is a folder; pass the path of a file.")
     if not path.exists():
         raise ValueError(f"there is no file {str(path)!r}{_similar(path)}.")
     if path.stat().st_size == 0:
@@ -69,25 +69,22 @@ def _similar(path: Path) -> str:
 
 @contextmanager
 def open_table(path: Path, packed: str) -> Iterator[BinaryIO]:
-    """The bytes of a table, unpacked; a damaged archive is an error that says so."""
+    """The decompressed bytes of a table; a damaged archive raises an error."""
     try:
         with open(path, "rb") as raw, _OPENERS.get(packed, _OPENERS[""])(raw) as stream:
             yield stream
-    except DAMAGED as error:
+    except (*DAMAGED, OSError) as error:
+        # gzip and bz2 raise an OSError without a number; others come from the file system.
+        if isinstance(error, OSError) and (not packed or error.errno is not None):
+            raise
         raise ValueError(
-            f"{path.name!r} is damaged or not a {packed} file ({_first_line(error)}); make or "
+            f"{path.name!r} is damaged or not a {packed} file ({first_line(error)}); create or "
             "download it again."
         ) from error
-    except OSError as error:
-        if packed and error.errno is None:  # bz2 has no error of its own
-            raise ValueError(
-                f"{path.name!r} is damaged or not a {packed} file ({_first_line(error)}); make or "
-                "download it again."
-            ) from error
-        raise
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of an error message; the name of the error if it has none."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
@@ -103,7 +100,7 @@ def _only_member(raw: Any) -> Iterator[Any]:
         inside = [n for n in archive.namelist() if not n.endswith("/") and "__MACOSX" not in n]
         if len(inside) != 1:
             raise ValueError(
-                f"the .zip file holds {len(inside)} files; pack the table alone, or unpack it."
+                f"the .zip file holds {len(inside)} files; it must hold one. Unpack it first."
             )
         with archive.open(inside[0]) as stream:
             yield stream

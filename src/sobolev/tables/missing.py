@@ -1,4 +1,4 @@
-"""Missing values: refused with counts, dropped with their rows, or filled in."""
+"""Missing values: an error, rows to drop, or values to impute."""
 
 from __future__ import annotations
 
@@ -21,20 +21,23 @@ def handle_missing(
     notes: list[str],
     set_aside: list[tuple[str, str]],
 ) -> tuple[Mask, dict[str, pd.Series]]:
-    """The rows to keep, and the features without missing values in them.
+    """Find the rows to keep, and fill in missing values if asked to.
 
     Parameters
     ----------
     columns, responses : mapping of Series
+        Features and responses by name.
     missing : {"error", "drop", "impute"}
-        Responses are never filled in: their rows are dropped.
+        Treatment of missing values. Responses are never imputed; their rows are dropped.
     notes, set_aside : list
-        Gain what was done.
+        Lists to which notes and columns without values are appended.
 
     Returns
     -------
     kept : array of bool
+        Mask of the rows to keep.
     columns : mapping of Series
+        Features with no missing values in these rows.
     """
     for name, column in responses.items():
         if column.isna().all():
@@ -56,18 +59,18 @@ def handle_missing(
         counts = list_some([f"{name!r} {count}" for name, count in gaps.items()], 8)
         raise ValueError(
             f"values are missing ({n} rows; by column: {counts}); pass --missing drop to leave out "
-            "these rows, --missing impute to fill in median or most frequent value, or --exclude "
-            "the columns."
+            "these rows, --missing impute to fill in the median or most frequent value, or "
+            "--exclude to leave out the columns."
         )
     watched = {**present, **responses} if missing == "drop" else responses
     kept = ~np.any([column.isna().to_numpy() for column in watched.values()], axis=0)
     if kept.sum() < MIN_ROWS:
         raise ValueError(
-            f"only {int(kept.sum())} of {n} rows have no missing values; --missing impute fills "
-            "them in, or --exclude the columns with most gaps."
+            f"only {int(kept.sum())} of {n} rows have no missing values; pass --missing impute to "
+            "fill them in, or --exclude to leave out the columns with most missing values."
         )
     if not kept.all():
-        what = "with missing values" if missing == "drop" else "without a value of the target"
+        what = "with missing values" if missing == "drop" else "without a target value"
         notes.append(f"{int((~kept).sum())} of {n} rows {what} were left out.")
     if missing == "impute":
         present = _impute(present, kept, notes)
@@ -82,7 +85,7 @@ def _impute(columns: Mapping[str, pd.Series], kept: Mask, notes: list[str]) -> d
         if gaps:
             seen = column[kept].dropna()
             if seen.empty:
-                raise ValueError(f"column {name!r} has no values where the target has some.")
+                raise ValueError(f"column {name!r} has no values in the rows with a target value.")
             text = column.dtype == object
             value = seen.mode().iloc[0] if text else float(seen.median())
             filled[name] = column.where(column.notna(), value)
@@ -90,7 +93,7 @@ def _impute(columns: Mapping[str, pd.Series], kept: Mask, notes: list[str]) -> d
     if counts:
         notes.append(
             "Missing values were filled in with the median or the most frequent value, which can "
-            f"blur effects ({list_some(counts)})."
+            f"weaken effects ({list_some(counts)})."
         )
     return filled
 

@@ -1,4 +1,4 @@
-"""Columns as users name them on the command line."""
+"""Names of columns and groups on the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sobolev.validation import list_some
 
 
 def known(asked: Sequence[str], names: Sequence[str], option: str) -> list[str]:
-    """The columns that are asked for: by name, several with commas between, or with ``*``.
+    """Resolve columns given by name, as names separated by commas, or with ``*``.
 
     Examples
     --------
@@ -43,12 +43,12 @@ def hint(asked: str, names: Sequence[str]) -> str:
     if near:
         return f"did you mean {small[near[0]]!r}?"
     if sum(name.replace(".", "").replace("-", "").isdigit() for name in names) > len(names) / 2:
-        return "the first line of the file must hold the names of the columns."
+        return "the first line of the file must contain the names of the columns."
     return f"the columns are {list_some([repr(name) for name in names], 8)}."
 
 
 def parse_group_options(options: Sequence[str], names: Sequence[str]) -> dict[str, list[str]]:
-    """Groups from ``name=column,column`` or from files with such lines, or with a JSON object."""
+    """Parse groups from ``name=column,column``, files with such lines, or JSON files."""
     groups: dict[str, list[str]] = {}
     for option in options:
         for name, members in _group_lines(option, names):

@@ -1,4 +1,4 @@
-"""From a table as it was read to the numbers that the estimators take."""
+"""Preparation of a table for the estimators: features, responses, types, missing values."""
 
 from __future__ import annotations
 
@@ -17,34 +17,36 @@ from sobolev.tables.names import known, parse_group_options
 from sobolev.validation import list_some
 
 TASKS = ("auto", "regression", "classification")
-# Whole numbers with at most this many values could be classes: say how they are taken.
+# Integers with at most this many values could be classes; a note says how they are treated.
 DOUBTFUL = 10
 UNUSABLE = {
-    "date": "dates; turn them into numbers, such as days since the start, to use them",
+    "date": "dates; convert them to numbers, such as days since the start, to use them",
     "other": "neither numbers nor text",
 }
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table as the estimators take it.
+    """A table that is ready for the estimators.
 
     Attributes
     ----------
     X : DataFrame of float
-        Numeric columns, and the indicators of categories.
+        Numeric columns and indicators of categories.
     y : array or DataFrame
-        Numbers, or labels as text; a DataFrame if there are several responses.
+        Response: numbers, or labels as text; a DataFrame if there are several responses.
     targets : tuple of str
+        Names of the responses.
     variables : mapping
-        The positions in X of every variable that is ranked or tested.
+        Positions in X of every variable that is ranked or tested.
     kinds : mapping
-        "numeric" or "categorical" for each variable.
+        Type of each variable, "numeric" or "categorical".
     set_aside : list of (column, reason)
+        Columns that are not used.
     notes : list of str
-        What was done to the data, in plain words.
+        Changes to the data, in sentences.
     rows_read, columns_read : int
-        Of the file.
+        Number of rows and columns of the file.
     """
 
     X: pd.DataFrame
@@ -76,28 +78,32 @@ def prepare(
     task: str = "auto",
     reference: bool = False,
 ) -> Prepared:
-    """Split a table into features and responses and make numbers of them.
+    """Split a table into features and responses and encode them as numbers.
 
     Parameters
     ----------
     frame : DataFrame
-        As :func:`read_table` gives it.
+        Table from :func:`read_table`.
     targets : sequence of str
-        Names of the responses; one text may hold several, with commas between.
+        Names of the responses; one string may contain several, separated by commas.
     only : sequence of str, optional
-        The features; by default all other columns.
+        Names of the features; by default all other columns.
     exclude, keep, categorical : sequence of str, optional
-        Columns to leave out, to keep though they look like identifiers, and to take as categories.
+        Columns to leave out, to keep even if they look like identifiers, and to treat as
+        categories.
     groups : sequence of str, optional
-        ``name=column,column`` or files of such lines.
+        Groups of columns as ``name=column,column``, or files with such lines.
     missing : {"error", "drop", "impute"}, default="error"
+        Treatment of missing values.
     task : {"auto", "regression", "classification"}, default="auto"
+        Type of the responses.
     reference : bool, default=False
-        Leave out the most frequent category, so that no indicator follows from the others.
+        Whether to leave out the most frequent category, so that indicators are not collinear.
 
     Returns
     -------
     Prepared
+        Table for the estimators.
     """
     check_option("--missing", missing, MISSING)
     check_option("--task", task, TASKS)
@@ -113,7 +119,8 @@ def prepare(
     wanted = {*known(keep, names, "--keep"), *as_text}
     rows_read = len(frame)
     frame = frame.dropna(how="all")
-    notes = _blank_rows(rows_read - len(frame))
+    n_blank = rows_read - len(frame)
+    notes = [f"{n_blank} blank rows were left out."] if n_blank else []
 
     y = {name: _response(frame[name], task, name in as_text, notes) for name in responses}
     set_aside = [(name, "left out by --exclude") for name in left_out]
@@ -133,7 +140,7 @@ def prepare(
         set_aside.append((name, "constant"))
         del columns[name]
     if not columns:
-        raise ValueError(f"no column is left to explain {', '.join(map(repr, responses))}.")
+        raise ValueError(f"no column is left as a feature for {', '.join(map(repr, responses))}.")
     given = parse_group_options(groups, names)
     X, variables, kinds = encode(columns, kinds, given, reference=reference)
     return Prepared(
@@ -141,12 +148,8 @@ def prepare(
     )
 
 
-def _blank_rows(count: int) -> list[str]:
-    return [f"{count} blank rows were left out."] if count else []
-
-
 def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series, str, str | None]:
-    """The column as floats or text, its kind, and why it is set aside, if it is."""
+    """The column as floats or text, its type, and the reason if it is set aside."""
     kind = "categorical" if as_text else kind_of(column)
     if kind in UNUSABLE:
         return column, kind, UNUSABLE[kind]
@@ -156,40 +159,40 @@ def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series,
         infinite = int(np.isinf(found).sum())
         if infinite and reason is None:
             raise ValueError(
-                f"column {column.name!r} holds infinity in {infinite} of {found.size} rows; mend "
+                f"column {column.name!r} holds infinity in {infinite} of {found.size} rows; fix "
                 f"the values, or leave the column out with --exclude {column.name!r}."
             )
         return pd.Series(found, name=column.name), kind, reason
     values, most = labels(column), most_categories(len(column))
     count = values.nunique()
     if reason is None and count > most:
-        reason = f"{count} different texts, more than {most} categories"
+        reason = f"{count} different values, more than the limit of {most} categories"
     return values, kind, reason
 
 
 def _response(column: pd.Series, task: str, as_text: bool, notes: list[str]) -> pd.Series:
-    """Floats or labels."""
+    """A response as floats or labels."""
     kind, name = ("categorical" if as_text else kind_of(column)), column.name
     if kind in UNUSABLE:
         raise ValueError(f"target {name!r} holds {UNUSABLE[kind]}.")
     if kind == "categorical" and task == "regression":
-        raise ValueError(f"target {name!r} holds text, not numbers; leave out --task regression.")
+        raise ValueError(f"target {name!r} holds text, not numbers; do not pass --task regression.")
     if kind == "categorical" or task == "classification":
         found, most = labels(column), most_categories(len(column))
         if found.nunique() > most:
             raise ValueError(
                 f"target {name!r} has {found.nunique()} classes in {len(column)} rows, more than "
-                f"{most}; merge classes, or take a numeric target."
+                f"the limit of {most}; merge classes, or use a numeric target."
             )
         return found
     values = pd.Series(numbers(column), name=name)
     if np.isinf(values).any():
-        raise ValueError(f"target {name!r} holds infinity; mend or drop these rows.")
+        raise ValueError(f"target {name!r} holds infinity; fix or drop these rows.")
     distinct = values.dropna().unique()
     if task == "auto" and 2 < distinct.size <= DOUBTFUL and (distinct % 1 == 0).all():
         notes.append(
-            f"The target {name!r} has {distinct.size} whole values and is taken as a number; "
-            "--task classification takes them as classes."
+            f"The target {name!r} has {distinct.size} integer values and is treated as a number; "
+            "pass --task classification to treat them as classes."
         )
     return values
 

@@ -1,4 +1,4 @@
-"""One function reads a table from any file that the command takes."""
+"""Reading of tables from files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from sobolev.tables.formats import PARQUET, TEXT, check_file, open_table, suffixes
+from sobolev.tables.formats import PARQUET, TEXT, check_file, first_line, open_table, suffixes
 from sobolev.tables.text import read_text, refuse_duplicates
 
 
@@ -20,25 +20,25 @@ def read_table(
     decimal: str = ".",
     na: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Read CSV, TSV, other delimited text, Parquet or Feather, packed or not.
+    """Read CSV, TSV, other delimited text, Parquet or Feather, compressed or not.
 
     Parameters
     ----------
     path : str or Path
-        The kind of table is told by the name.
+        File to read; its name determines the format.
     encoding : str, optional
-        Of text; UTF-8 by default, or what a byte order mark says.
+        Encoding of a text file; by default UTF-8, or that of the byte order mark.
     sep : str, optional
-        The delimiter of text; found out by default.
+        Delimiter of a text file; detected by default.
     decimal : str, default="."
-        The decimal sign of text.
+        Decimal sign in a text file.
     na : sequence of str, optional
-        Further marks of missing values, beside the empty field, NA, NaN, null and the like.
+        Additional codes of missing values, besides the empty field, NA, NaN, null and similar.
 
     Returns
     -------
     DataFrame
-        With names that are text, all different, and at least one row.
+        Table with at least one row; the names of the columns are distinct strings.
     """
     path = Path(path)
     check_file(path)
@@ -68,16 +68,15 @@ def _read_arrow(path: Path, kind: str, packed: str) -> pd.DataFrame:
     try:
         with open_table(path, packed) as stream:
             source = pyarrow.BufferReader(stream.read())
-            # Not by path: there "a=b" in the name of a folder would become a column.
+            # Not by path: "a=b" in the name of a folder would become a column.
             read = parquet.read_table if kind in PARQUET else feather.read_table
             table = read(source)
     except (pyarrow.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        reason = str(error).strip().splitlines() or [type(error).__name__]
         raise ValueError(
             f"{path.name!r} cannot be read as {kind[1:]}; it is cut short or of another kind "
-            f"({reason[0]})."
+            f"({first_line(error)})."
         ) from error
     refuse_duplicates(path, list(table.column_names))
     frame = table.to_pandas()

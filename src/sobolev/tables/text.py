@@ -1,4 +1,4 @@
-"""Tables as text: encoding, delimiter, header and the number of fields in every line."""
+"""Text tables: encoding, delimiter, header, and number of fields in every line."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from sobolev.tables.formats import TEXT, open_table
+from sobolev.validation import list_some
 
 DELIMITERS = (",", ";", "\t", "|")
 NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
@@ -25,13 +26,14 @@ ROW_NAMES = "row names"
 
 @dataclass(frozen=True)
 class Layout:
-    """How a text table is written.
+    """Layout of a text table.
 
     Attributes
     ----------
     encoding, delimiter : str
+        Encoding of the file and delimiter of its fields.
     names : tuple of str
-        Of all columns, with one for row names that the header leaves out.
+        Names of all columns, including row names that the header leaves out.
     """
 
     encoding: str
@@ -49,7 +51,7 @@ def read_text(
     decimal: str = ".",
     na: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """A text table; a first pass checks what pandas would pass over in silence."""
+    """Read a text table; a first pass finds errors that pandas would ignore."""
     delimiter = TEXT[kind] if sep is None else NAMED.get(sep.lower(), sep)
     if delimiter is not None and len(delimiter) != 1:
         raise ValueError(f"--sep {sep!r} must be one character, tab, comma, semicolon or space.")
@@ -58,7 +60,9 @@ def read_text(
     try:
         layout = examine(path, packed, encoding, delimiter, spaces=kind in (".txt", ".dat"))
         if decimal == layout.delimiter:
-            raise ValueError(f"{path.name!r} has {decimal!r} between its columns; check --decimal.")
+            raise ValueError(
+                f"{path.name!r} has {decimal!r} as delimiter between columns; check --decimal."
+            )
         with open_table(path, packed) as stream:
             return pd.read_csv(
                 io.TextIOWrapper(stream, encoding=layout.encoding, newline=""),
@@ -93,12 +97,12 @@ def read_text(
 def examine(
     path: Path, packed: str, encoding: str | None, delimiter: str | None, *, spaces: bool = False
 ) -> Layout:
-    """Find encoding, delimiter and names; every line must have as many fields as the header."""
+    """Detect the layout; every line must have as many fields as the header."""
     with open_table(path, packed) as stream:
         sample = stream.read(SAMPLE)
         encoding = encoding or MARKS.get(sample[:2], "utf-8-sig")
         if "16" not in encoding and b"\0" in sample:
-            raise ValueError(f"{path.name!r} is not text, whatever its name says.")
+            raise ValueError(f"{path.name!r} is not text; check the file.")
         if delimiter is None:
             delimiter = sniff(sample.decode(encoding, errors="replace"), spaces=spaces)
     with open_table(path, packed) as stream:
@@ -112,7 +116,7 @@ def examine(
 
 
 def sniff(sample: str, *, spaces: bool = False) -> str:
-    r"""The delimiter of a text: the one that splits its first lines most evenly.
+    r"""Detect the delimiter: the one that gives the first lines the same number of fields.
 
     Examples
     --------
@@ -122,7 +126,7 @@ def sniff(sample: str, *, spaces: bool = False) -> str:
     """
     lines = [line for line in sample.splitlines()[: SAMPLE_LINES + 1] if line.strip()]
     if len(lines) > 2 and len(sample) >= SAMPLE // 2:
-        lines = lines[:-1]  # perhaps cut in the middle
+        lines = lines[:-1]  # it may be incomplete
 
     def score(delimiter: str) -> tuple[float, int]:
         counts = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
@@ -131,29 +135,29 @@ def sniff(sample: str, *, spaces: bool = False) -> str:
         even = [count in (counts[0], counts[0] + 1) for count in counts]
         return sum(even) / len(even), counts[0]
 
-    best = max(DELIMITERS, key=score)  # the first of equals
+    best = max(DELIMITERS, key=score)  # ties: the first one
     if score(best)[1] >= 2:
         return best
     return " " if spaces and score(" ")[1] >= 2 else ","
 
 
 def _rows(stream: BinaryIO, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines that are not blank, with their numbers."""
+    """Lines that are not blank, with line numbers."""
     text = io.TextIOWrapper(stream, encoding=encoding, newline="")
     reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
     return ((reader.line_num, row) for row in reader if row and (len(row) > 1 or row[0].strip()))
 
 
 def refuse_duplicates(path: Path, names: list[Any]) -> None:
-    """Names that stand twice in a file."""
+    """Raise an error if several columns have the same name."""
     twice = [name for name, count in Counter(names).items() if count > 1 and name != ""]
     if twice:
-        shown = ", ".join(repr(name) for name in twice[:5]) + (" …" if len(twice) > 5 else "")
+        shown = list_some([repr(name) for name in twice])
         raise ValueError(f"{path.name!r} has several columns named {shown}; rename them.")
 
 
 def _check_rows(path: Path, names: list[str], rows: Iterator[tuple[int, list[str]]]) -> list[str]:
-    """The names, with one in front where the header leaves out that of the row names."""
+    """Names of all columns; one is added if the header has none for the row names."""
     width, count = len(names), 0
     for count, (line, row) in enumerate(rows, start=1):
         if count == 1 and len(row) == width + 1 and row[-1] != "":
@@ -162,7 +166,7 @@ def _check_rows(path: Path, names: list[str], rows: Iterator[tuple[int, list[str
         if len(row) != width:
             raise ValueError(
                 f"line {line} of {path.name!r} has {len(row)} fields, but the "
-                f"{'header' if width == len(names) else 'line before'} has {width}; mend that "
+                f"{'header' if width == len(names) else 'line before'} has {width}; fix that "
                 "line, or pass the delimiter with --sep."
             )
     if count == 0:

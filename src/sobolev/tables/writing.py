@@ -1,4 +1,4 @@
-"""Writing a table by the suffix of its name."""
+"""Writing of tables to files."""
 
 from __future__ import annotations
 
@@ -23,21 +23,26 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
-    """Write CSV, TSV, Parquet or Feather, the text also packed by gzip, bzip2 or xz.
+    """Write CSV, TSV, Parquet or Feather, optionally compressed by gzip, bzip2 or xz.
 
     Parameters
     ----------
     frame : DataFrame
+        Table to write; its index is not written.
     path : str or Path
+        File to write; its suffix determines the format.
 
     Returns
     -------
     Path
+        The written file.
     """
     path = Path(path)
     kind, packed = suffixes(path)
     if packed not in PACKERS:
-        raise ValueError(f"{path.name!r}: tables are packed as .gz, .bz2 or .xz, not {packed}.")
+        raise ValueError(
+            f"{path.name!r}: tables can be compressed as .gz, .bz2 or .xz, not {packed}."
+        )
     if kind in TEXT:
         content = frame.to_csv(index=False, sep=TEXT[kind] or ",").encode()
     else:
