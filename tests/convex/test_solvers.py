@@ -7,11 +7,14 @@ import pytest
 
 from sobolev.convex.feature_maps import LandmarkMap, coupled_forms
 from sobolev.convex.solvers import (
+    Alternating,
+    BlockCoordinateDescent,
     Penalties,
     alternating,
     block_coordinate_descent,
     continuation,
     decomposition,
+    resolve_solver,
 )
 from sobolev.criterion import normalized_importances, parse_groups
 from sobolev.targets import TargetEncoder
@@ -61,7 +64,7 @@ def objective(forms, U, penalties, groups=None):
 
 
 def assert_fixed_point(forms, solution, penalties, groups=None, tol=1e-6):
-    """Theorem 1: eta is that of U, and U is that of eta, found by a dense solve."""
+    """Theorem 1 (Alg. 1 and 2): eta is that of U, and U is that of eta, by a dense solve."""
     squares = forms.squared_gradients(solution.U)
     weights = 1 / solution.eta
     if groups is not None:
@@ -408,3 +411,41 @@ def test_an_irrelevant_response_has_little_importance():
     assert solution.zeta[1] < 0.05
     assert solution.zeta[[0, 2]].min() > 0.3
     assert solution.zeta.sum() == pytest.approx(1.0)
+
+
+# The solvers as parts of an estimator
+
+
+@pytest.mark.parametrize("part", [Alternating, BlockCoordinateDescent])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_iter", 0),
+        ("max_iter", 1.5),
+        ("tol", -1.0),
+        ("epsilon", 0.0),
+        ("epsilon", []),
+        ("epsilon", [1e-8, 1e-2]),
+        ("rounds", "many"),
+        ("rounds", 0),
+        ("screen", 2.5),
+        ("precision", "half"),
+    ],
+)
+def test_wrong_fields_are_named(part, name, value):
+    with pytest.raises((TypeError, ValueError), match=name):
+        part(**{name: value})
+
+
+def test_the_step_of_algorithm_2_is_checked():
+    with pytest.raises(ValueError, match="step=0 must be positive"):
+        BlockCoordinateDescent(step=0)
+
+
+def test_solvers_are_resolved_by_name():
+    assert resolve_solver("alternating") == Alternating()
+    assert resolve_solver("bcd") == BlockCoordinateDescent()
+    own = Alternating(rounds=1)
+    assert resolve_solver(own) is own
+    with pytest.raises(ValueError, match=r'solver=3 is unknown; use "alternating", "bcd"'):
+        resolve_solver(3)

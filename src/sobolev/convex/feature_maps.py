@@ -181,7 +181,7 @@ def squared_distances(X: Array, Y: Array, metric: Array) -> Array:
 
 
 def weighted_median(values: Array, weights: Array) -> float:
-    """The median; where half the weight lies on either side, the middle of the two values.
+    """The weighted median; the mean of two values if half of the weight lies on either side.
 
     Half is meant within rounding, so that integer weights give what repetition gives.
     """
@@ -223,12 +223,12 @@ def value_spacing(x: Array, p: Array) -> float:
 
 
 def kernel_metric(X: Array, metric: Array, p: Array, bandwidth: float) -> Array:
-    """The metric over the squared bandwidth, wide in each column beside the spacing of its values.
+    """The metric over the squared bandwidth, with a kernel wider than the spacing of the values.
 
     A gradient penalty sees derivatives at the rows only. A critic that is flat at both values of a
-    binary column and steps between them would escape it, and the column that matters most would
-    get no importance. A kernel wider than the gap makes such a step costly in norm. Continuous
-    columns are not affected.
+    binary column and steps between them would have no penalty, and the column that matters most
+    would get no importance. With a kernel wider than the gap such a step has a large norm.
+    Continuous columns are not affected.
     """
     step = max(1, X.shape[0] // SPACING_ROWS)
     median = median_squared_distance(X, metric, p)
@@ -236,7 +236,7 @@ def kernel_metric(X: Array, metric: Array, p: Array, bandwidth: float) -> Array:
 
 
 def spaced_metric(g: Array, rows: Array, weights: Array) -> Array:
-    """A metric over a squared bandwidth, made wide beside the spacing of each column's values."""
+    """A metric over a squared bandwidth whose kernel is wider than the spacing of the values."""
     g = g.copy()
     for j in np.flatnonzero(g * np.ptp(rows, axis=0) ** 2 > MAX_RESOLUTION):
         spacing = value_spacing(rows[:, j], weights)

@@ -60,7 +60,7 @@ EXPLAIN_ROWS = 2048
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a fit, besides the rows and lam.
+    """Settings of a fit to some rows at some lam.
 
     Attributes
     ----------

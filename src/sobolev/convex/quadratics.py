@@ -8,9 +8,9 @@ A critic :math:`f(x, y) = \phi(x)^\top U \psi(y)` has, under the product of the 
   :math:`D_j = E\,\partial_j\phi\,\partial_j\phi^\top`,
 - squared norm :math:`\operatorname{tr} U^\top G U` in its function space.
 
-A feature map has a nonlinear *part* and, beside it, a linear block x. The d matrices
-D_j are never formed: a part gives their weighted sum (:meth:`Part.penalty`) and the values of their
-quadratic forms (:meth:`Part.gradient_products`).
+A feature map has a nonlinear *part* and a linear block x. The d matrices D_j are never formed:
+a part gives their weighted sum (:meth:`Part.penalty`) and the values of their quadratic forms
+(:meth:`Part.gradient_products`).
 """
 
 from __future__ import annotations

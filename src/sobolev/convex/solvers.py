@@ -279,12 +279,13 @@ def alternating(
             UCU = U.T @ forms.covariance_times(U)
             y_squares = np.einsum("la,ab,lb->l", output_weights, UCU, output_weights)
             y_squares = np.maximum(y_squares, 0.0)
-            new_zeta = normalized_importances(y_squares, epsilon)  # Remark 1, zeta-step
+            new_zeta = normalized_importances(y_squares, epsilon)  # Remark 1, step for y
         squares = np.maximum(forms.squared_gradients(U), 0.0)
         curve.append(_objective(forms, U, penalties, np.concatenate([eta, zeta])))
         if callback is not None:
             callback(iteration, curve[-1])
-        new = normalized_importances(_grouped(squares, groups), epsilon)  # Alg. 1, eta-step
+        # Alg. 1, eta-step (Lemma 1)
+        new = normalized_importances(_grouped(squares, groups), epsilon)
         residual = 0.5 * float(np.abs(new - eta).sum() + np.abs(new_zeta - zeta).sum())
         if residual <= tol or iteration >= max_iter:
             break

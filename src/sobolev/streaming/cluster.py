@@ -18,7 +18,7 @@ FAN_IN = 8
 
 
 class DaskSource(Source):
-    """A Dask array or dataframe beside a response and weights of the same chunks.
+    """A Dask array or dataframe, with a response and weights in the same chunks.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ class DaskSource(Source):
         self.lengths = _lengths(X) if weight is None else None
         n_rows = None if self.lengths is None else sum(self.lengths)
         self.n_rows = n_rows
-        self.y = None if self.targets is not None else self._beside(X, y, "y")
+        self.y = None if self.targets is not None else self._aligned(X, y, "y")
         named = weight is None or self.weight_name is not None
-        self.weight = None if named else self._beside(X, weight, "sample_weight")
+        self.weight = None if named else self._aligned(X, weight, "sample_weight")
 
     def _check_names(self, asked: list[str], argument: str) -> None:
         for name in asked:
@@ -54,7 +54,7 @@ class DaskSource(Source):
                 said = "X has no names." if self.names is None else hint(name, self.names)
                 raise ValueError(f"{argument}: there is no column {name!r}; {said}")
 
-    def _beside(self, X: Any, other: Any, name: str) -> list[Any]:
+    def _aligned(self, X: Any, other: Any, name: str) -> list[Any]:
         """The blocks of a collection with the rows of X."""
         if not hasattr(other, "to_delayed"):
             raise TypeError(

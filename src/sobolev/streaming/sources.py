@@ -69,7 +69,7 @@ def _are_chunks(X: Any, y: Any) -> bool:
 
 
 class ArraySource(LocalSource):
-    """A matrix on disk beside a response and weights that are arrays.
+    """A matrix on disk, with a response and weights that are arrays.
 
     Parameters
     ----------
