@@ -103,14 +103,15 @@ def test_liang_takes_the_critic_of_its_settings(monkeypatch):
 
 
 def test_models_have_the_settings_of_the_paper():
-    pytest.importorskip("torch")
+    from sobolev.neural import Boosting, Optimizer
+
     boosted = simulations.make_model("Boosted SIC", 3)
-    assert boosted.batch_size == [10, 30, 50]
-    assert boosted.aggregate == "geometric"
+    assert boosted.optimizer.batch_size == [10, 30, 50]
+    assert boosted.boosting == Boosting(1, "geometric")
     assert boosted.random_state == 3
     assert simulations.make_model(simulations.PAPER, 0, "big").critic == "big"
-    assert simulations.make_model(simulations.PAPER, 0).preset == "paper"
-    assert simulations.make_model("NeuralSIC", 0).preset is None
+    assert simulations.make_model(simulations.PAPER, 0).optimizer == Optimizer.paper()
+    assert simulations.make_model("NeuralSIC", 0).optimizer is None
     with pytest.raises(ValueError, match="magic"):
         simulations.make_model("magic", 0)
 
