@@ -173,8 +173,9 @@ Positions found at q = {FDR} over 15 drugs, true (on the list of treatment-selec
 class) and others, means over seeds. Positions are groups of columns: the false discovery rate is
 controlled for what is counted ("by column": for single mutations, as in the paper). Gaussian
 knockoffs unless said. ConvexSIC is `ConvexSIC(feature_map=LandmarkMap(200),
-solver=Alternating(rounds=1), lam="relaxed", cv=3)` for all drugs, "lasso" is `LassoCV`, Boosted NeuralSIC has batches of 10, 30 and 50 and geometric
-means. The list is not the whole truth: positions beside it may matter.
+solver=Alternating(rounds=1), lam="relaxed", cv=3)` for all drugs, "lasso" is `LassoCV`, Boosted
+NeuralSIC has batches of 10, 30 and 50 and geometric means. The list is not the whole truth:
+positions beside it may matter.
 
 {markdown_table(header, lines)}
 """

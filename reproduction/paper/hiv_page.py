@@ -58,8 +58,9 @@ Positions of the virus that matter for resistance to a drug, found at a false di
 groups of columns, in knockoffs and in tests, so that what is controlled is what is counted.
 Knockoffs are Gaussian with `ConvexSIC(feature_map=LandmarkMap(200),
 solver=Alternating(rounds=1), lam="relaxed", cv=3)` for every drug.
-With several draws either offset keeps the promise (see [the theory](../theory.md)); offset 0 became the main setting after the counts of both had been seen, so both are shown. The
-holdout randomization test is the default one, with the categorical distribution of each position
+With several draws either offset keeps the promise (see [the theory](../theory.md)); offset 0 became
+the main setting after the counts of both had been seen, so both are shown. The holdout
+randomization test is the default one, with the categorical distribution of each position
 given all others. The list is not the whole truth: positions beside it may matter.
 
 {reading(records)}

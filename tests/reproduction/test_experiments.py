@@ -106,14 +106,15 @@ def test_liang_takes_the_critic_of_its_settings(monkeypatch):
 
 
 def test_models_have_the_settings_of_the_paper():
-    pytest.importorskip("torch")
+    from sobolev.neural import Boosting, Optimizer
+
     boosted = methods.make_model("Boosted SIC", 3)
-    assert boosted.batch_size == [10, 30, 50]
-    assert boosted.aggregate == "geometric"
+    assert boosted.optimizer.batch_size == [10, 30, 50]
+    assert boosted.boosting == Boosting(1, "geometric")
     assert boosted.random_state == 3
     assert methods.make_model(simulations.PAPER, 0, "big").critic == "big"
-    assert methods.make_model(simulations.PAPER, 0).preset == "paper"
-    assert methods.make_model("NeuralSIC", 0).preset is None
+    assert methods.make_model(simulations.PAPER, 0).optimizer == Optimizer.paper()
+    assert methods.make_model("NeuralSIC", 0).optimizer == Optimizer()
     with pytest.raises(ValueError, match="magic"):
         methods.make_model("magic", 0)
 
