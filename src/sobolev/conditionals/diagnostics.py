@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,9 +26,6 @@ from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals._checks import Others, Seen, normal_scores, uniform_test, unseen_laws
 from sobolev.exceptions import ConditionalModelWarning
 from sobolev.validation import list_some, validate_rows
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # What is checked, and the smallest effect that counts however many rows prove it: the distance of
 # the transforms from uniform (a width wrong by a fifth has 0.05), and correlations.
@@ -127,12 +124,6 @@ class ConditionalDiagnostics:
         """The checks that the i-th diagnosed column fails."""
         return [check for check, bad in zip(THRESHOLDS, self.misfit[i], strict=True) if bad]
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """The transforms of all columns against the uniform law, the failing ones in colour."""
-        from sobolev.plotting.conditional import plot_conditional
-
-        return plot_conditional(self, ax=ax)
-
     def __repr__(self) -> str:
         bad = self.failing_names
         more = ", …" if len(bad) > SHOWN else ""
@@ -230,7 +221,7 @@ def warn_if_misfit(diagnostics: ConditionalDiagnostics, stacklevel: int = 2) -> 
     shown = list_some([repr(name) for name in bad], SHOWN)
     warnings.warn(
         f"the conditional model does not fit {shown}; their p-values may be too small. "
-        f"Remedy: {'; '.join(_remedies(diagnostics))}.",
+        f"Remedy in Python: {'; '.join(_remedies(diagnostics))}.",
         ConditionalModelWarning,
         stacklevel=stacklevel + 1,
     )

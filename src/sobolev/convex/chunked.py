@@ -127,7 +127,7 @@ class ChunkedFitMixin:
         stream = Stream(source, summary, self.encoder_, self.round_rows, n_jobs)
         self.standardizer_ = stream.standardizer
         report_constant(self.standardizer_.varying, summary.names, stacklevel=4)
-        groups = varying_groups(self.groups, self.standardizer_.varying, summary.names)
+        groups = varying_groups(self.feature_groups, self.standardizer_.varying, summary.names)
         self._fit_sample(stream, self._settings(spec, groups), folds)
         self.n_passes_ = passes + stream.n_passes
         return self
@@ -166,7 +166,7 @@ class ChunkedFitMixin:
             self.classes_ = self.encoder_.classes_
         varying = self.standardizer_.varying
         report_constant(varying, names, stacklevel=4)
-        settings = self._settings(partial.spec, varying_groups(self.groups, varying, names))
+        settings = self._settings(partial.spec, varying_groups(self.feature_groups, varying, names))
         settings = replace(settings, seed=partial.seed)
         self.lam_path_, self.lam_risks_, lam = None, None, self.lam
         with blas_threads(partial.n_rows):

@@ -54,6 +54,7 @@ from sobolev.criterion import Explanation, Groups
 from sobolev.exceptions import ConvergenceWarning
 from sobolev.selection import SICSelectorMixin
 from sobolev.streaming import open_source
+from sobolev.summary import SummaryMixin
 from sobolev.targets import TargetEncoder
 from sobolev.validation import plain_target, validate_rows
 
@@ -61,7 +62,7 @@ from sobolev.validation import plain_target, validate_rows
 MERGE_ROWS = 5000
 
 
-class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
+class ConvexSIC(SummaryMixin, ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
     r"""Feature selection by convex SIC: a kernel critic and importances that sum to one.
 
     Finds the critic f that best tells the joint law of (x, y) from the product of the marginals,
@@ -219,7 +220,7 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
         recursions: int | str = "auto",
         solver: str = "alternating",
         measure: str = "product",
-        groups: Any = None,
+        feature_groups: Any = None,
         select_targets: bool = False,
         target_type: str = "auto",
         target_basis: str = "standard",
@@ -247,7 +248,7 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
         self.recursions = recursions
         self.solver = solver
         self.measure = measure
-        self.groups = groups
+        self.feature_groups = feature_groups
         self.select_targets = select_targets
         self.target_type = target_type
         self.target_basis = target_basis
@@ -338,6 +339,12 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
         h, psi = self._pairs(X, y)
         return row_risk(h, psi, self.rho)
 
+    def evaluator(self, X: Array, y: Any, statistic: str) -> Any:
+        """The statistic of checked rows as a function of some of the columns."""
+        from sobolev.inference.tables import make_evaluator
+
+        return make_evaluator(self, X, y, statistic)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean risk, the held-out criterion."""
         return float(np.average(self.risk(X, y), weights=sample_weight))
@@ -419,7 +426,7 @@ class ConvexSIC(ChunkedFitMixin, SICSelectorMixin, BaseEstimator):
         self.standardizer_ = Standardizer.fit(X, p)
         varying = self.standardizer_.varying
         report_constant(varying, names, stacklevel=4)
-        groups = varying_groups(self.groups, varying, names)
+        groups = varying_groups(self.feature_groups, varying, names)
         settings = self._settings(spec, groups)
         settings = replace(settings, screen=self._screened(settings, int(varying.sum())))
         rows = self.standardizer_.transform(X)

@@ -14,13 +14,16 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sobolev._parameters import check_count, check_fraction, check_option
+from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array, Mask
 from sobolev.conditionals.diagnostics import diagnose_conditional, warn_if_misfit
+from sobolev.critic import as_critic
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
 from sobolev.inference.tables import STATISTICS
-from sobolev.inference.trial import Trial, make_units
+from sobolev.inference.trial import Split, Trial, make_units, resolve_scheme
+from sobolev.summary import SummaryMixin
 from sobolev.validation import plain_target, validate_rows, validate_training
 
 
@@ -46,7 +49,7 @@ class HRTResult:
     feature: str | None = None
 
 
-class HRTSelector(SelectorMixin, BaseEstimator):
+class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     """Select columns by the holdout randomization test, at a false discovery rate.
 
     The estimator is fitted to one part of the rows. On the others each column in turn is replaced
@@ -70,8 +73,6 @@ class HRTSelector(SelectorMixin, BaseEstimator):
     shortlist : int or None, default=None
         Test so many columns, those of largest importance in the training rows. None takes a tenth
         of the number of rows, at least 20.
-    holdout : float or None, default=None
-        The share of rows that are tested on; None is 0.5 for "split" and 0.7 for "forward".
     scheme : {"forward", "split"}, default="forward"
         "split" tests on all held-out rows with one fit. "forward" goes through them in five
         blocks and refits with all rows before the block; columns that a later fit ranks in the
@@ -140,27 +141,27 @@ class HRTSelector(SelectorMixin, BaseEstimator):
         statistic: str = "risk",
         pvalue: str = "saddlepoint",
         shortlist: int | None = None,
-        holdout: float | None = None,
-        scheme: str = "forward",
+        scheme: Any = "forward",
         n_repeats: int = 1,
         procedure: str = "bh",
-        groups: Any = None,
+        feature_groups: Any = None,
         n_rounds: int = 1000,
         diagnose: bool = True,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
+        self.verbose = verbose
         self.estimator = estimator
         self.conditional = conditional
         self.fdr = fdr
         self.statistic = statistic
         self.pvalue = pvalue
         self.shortlist = shortlist
-        self.holdout = holdout
         self.scheme = scheme
         self.n_repeats = n_repeats
         self.procedure = procedure
-        self.groups = groups
+        self.feature_groups = feature_groups
         self.n_rounds = n_rounds
         self.diagnose = diagnose
         self.random_state = random_state
@@ -193,10 +194,23 @@ class HRTSelector(SelectorMixin, BaseEstimator):
                     "same rows of both."
                 )
             X, y = np.vstack([X, X_test]), np.concatenate([np.asarray(y), np.asarray(y_test)])
-        trial = Trial(self, X, y, make_units(self.groups, X.shape[1], names))
+        trial = Trial(self, X, y, make_units(self.feature_groups, X.shape[1], names))
         self._warn_if_hopeless(trial, n_train)
         self.conditional_ = trial.conditional
-        runs = [trial.run(n_train, rng) for _ in range(self.n_repeats)]
+        with Progress(self.verbose) as progress:
+            n_fits = self.n_repeats * (len(trial.edges(n_train)) - 1)
+            progress.stage("testing", total=n_fits)
+            done = 0
+
+            def tell(importances: Array) -> None:
+                nonlocal done
+                if done == 0:
+                    self.feature_importances_ = importances
+                done += 1
+                progress.step(f"block {done} of {n_fits}", done)
+
+            trial.tell = tell
+            runs = [trial.run(n_train, rng) for _ in range(self.n_repeats)]
         self.feature_importances_ = runs[0].importances
         self.estimator_ = runs[-1].model
         pvalues = _merged(np.stack([run.pvalues for run in runs]))
@@ -259,17 +273,24 @@ class HRTSelector(SelectorMixin, BaseEstimator):
             name,
         )
 
+    def _evidence(self) -> dict[str, Array]:
+        return {"statistic": self.statistics_, "pvalue": self.pvalues_, "qvalue": self.qvalues_}
+
+    def _summary_importances(self) -> Array:
+        return np.asarray(as_critic(self.estimator_).feature_importances_)
+
+    def _notes(self) -> dict[int, str]:
+        return {int(j): "not tested" for j in np.flatnonzero(np.isnan(self.pvalues_))}
+
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self, "support_")
         return self.support_
 
     def _check_parameters(self) -> None:
         check_fraction("fdr", self.fdr, low=0.0, high=1.0)
-        if self.holdout is not None:
-            check_fraction("holdout", self.holdout, low=0.0, high=0.9)
         check_option("statistic", self.statistic, STATISTICS)
         check_option("pvalue", self.pvalue, ["saddlepoint", "montecarlo"])
-        check_option("scheme", self.scheme, ["split", "forward"])
+        check_fraction("test_size", resolve_scheme(self.scheme).test_size, low=0.0, high=0.9)
         check_option("procedure", self.procedure, PROCEDURES)
         check_count("n_repeats", self.n_repeats)
         check_count("n_rounds", self.n_rounds)
@@ -339,7 +360,7 @@ def hrt_test(
     True
     """
     settings = HRTSelector(
-        estimator, conditional=conditional, statistic=statistic, scheme="split", holdout=holdout
+        estimator, conditional=conditional, statistic=statistic, scheme=Split(holdout)
     )
     settings._check_parameters()
     X, y, _ = validate_training(settings, X, y)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 # The forward scheme: blocks, and the share of the rows that they hold.
 N_BLOCKS = 5
-HOLDOUT = {"split": 0.5, "forward": 0.7}
 # Landmarks of the default estimator: beyond them refits take longer and find no more.
 N_LANDMARKS = 300
 # The first fit has at least so many rows, or half of them.
@@ -40,6 +39,27 @@ MIN_TRAIN = 20
 THREAD_ROWS = 500
 # The shortlist by default: a tenth of the number of rows, but at least this many columns.
 MIN_SHORTLIST = 20
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Test in blocks, each with a critic refitted to all rows before it."""
+
+    test_size: float = 0.7
+    n_blocks: int = N_BLOCKS
+
+
+@dataclass(frozen=True)
+class Split:
+    """Test on all held-out rows with one fit."""
+
+    test_size: float = 0.5
+    n_blocks: int = 1
+
+
+def resolve_scheme(scheme: Any) -> Any:
+    """The scheme behind its short form."""
+    return {"forward": Forward(), "split": Split()}[scheme] if isinstance(scheme, str) else scheme
 
 
 @dataclass(frozen=True)
@@ -63,13 +83,18 @@ class Trial:
         self.alone = np.zeros(X.shape[1], dtype=bool)
         self.alone[[unit[0] for unit in units if unit.size == 1]] = True
         self._joint: dict[int, Any] = {}
+        self.tell: Any = lambda importances: None
 
     def edges(self, given: int | None) -> Index:
         """Where the blocks of test rows begin, and the end."""
         settings, n = self.settings, self.X.shape[0]
-        share = HOLDOUT[settings.scheme] if settings.holdout is None else settings.holdout
-        begin = max(round((1 - share) * n), min(MIN_TRAIN, n // 2)) if given is None else given
-        n_blocks = 1 if settings.scheme == "split" else min(N_BLOCKS, n - begin)
+        scheme = resolve_scheme(settings.scheme)
+        begin = (
+            max(round((1 - scheme.test_size) * n), min(MIN_TRAIN, n // 2))
+            if given is None
+            else given
+        )
+        n_blocks = min(scheme.n_blocks, n - begin)
         return np.linspace(begin, n, n_blocks + 1).round().astype(np.intp)
 
     def list_size(self) -> int:
@@ -90,6 +115,7 @@ class Trial:
         with closing(self.fits(order, edges[:-1], rng)) as models:
             for model, (begin, end) in zip(models, pairwise(edges), strict=True):
                 importances = feature_importances(model)
+                self.tell(importances)
                 joined |= self._named(importances, size if first is None else -(-size // 2))
                 first = importances if first is None else first
                 tested, m = np.flatnonzero(joined), end - begin
@@ -153,7 +179,9 @@ class Trial:
         from sobolev.convex import ConvexSIC
 
         given = self.settings.estimator
-        model = seeded(ConvexSIC(n_components=N_LANDMARKS) if given is None else given, rng)
+        model = seeded(ConvexSIC() if given is None else given, rng)
+        if isinstance(model, ConvexSIC) and model.n_components is None:
+            model.set_params(n_components=N_LANDMARKS)
         return self._fit(model, rows)
 
     def _fit(self, model: Any, rows: Index) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,9 +26,6 @@ from sobolev.inference.multiple_testing import qvalues
 from sobolev.knockoffs._moments import correlation_gaps, correlations, in_errors, off_values
 from sobolev.knockoffs.groups import GroupsLike, group_labels
 from sobolev.validation import list_some, validate_rows
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # What is checked, and the smallest effect that counts: the difference of means in standard
 # deviations, of variances relative to their mean, and of correlations.
@@ -130,12 +127,6 @@ class KnockoffDiagnostics:
         found["correlation_with_knockoff"] = self.correlations
         found["fails"] = [", ".join(self.failed_checks(j)) for j in range(len(self.names))]
         return found
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Effects of all columns against their thresholds, the failing ones in colour."""
-        from sobolev.plotting.knockoffs import plot_knockoffs
-
-        return plot_knockoffs(self, ax=ax)
 
     def __repr__(self) -> str:
         bad = self.failing_names
@@ -302,7 +293,7 @@ def warn_if_misfit(diagnostics: KnockoffDiagnostics, stacklevel: int = 2) -> Non
     shown = list_some([repr(name) for name in bad], SHOWN)
     warnings.warn(
         f"the knockoffs do not look like {shown}; more than the nominal share of "
-        f"discoveries may be false. Remedy: {'; '.join(remedies)}.",
+        f"discoveries may be false. Remedy in Python: {'; '.join(remedies)}.",
         KnockoffModelWarning,
         stacklevel=stacklevel + 1,
     )

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from sobolev._parameters import check_count, check_fraction
+from sobolev._progress import Progress
 from sobolev._random import RandomState, spawn
 from sobolev._typing import Array, Index, Mask
 from sobolev.exceptions import SobolevWarning
@@ -31,10 +32,11 @@ from sobolev.knockoffs.diagnostics import KnockoffDiagnostics, compare_moments, 
 from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.groups import group_labels
 from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
+from sobolev.summary import SummaryMixin
 from sobolev.validation import validate_training
 
 
-class KnockoffSelector(SelectorMixin, BaseEstimator):
+class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     """Select the columns that beat their knockoffs, at a false discovery rate.
 
     Knockoffs are copies of the columns that know nothing of y but are related to each other and to
@@ -143,18 +145,20 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         offset: int = 1,
         n_draws: int = 1,
         statistic: str = "difference",
-        groups: Any = None,
+        feature_groups: Any = None,
         diagnose: bool = True,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
+        self.verbose = verbose
         self.estimator = estimator
         self.sampler = sampler
         self.fdr = fdr
         self.offset = offset
         self.n_draws = n_draws
         self.statistic = statistic
-        self.groups = groups
+        self.feature_groups = feature_groups
         self.diagnose = diagnose
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -174,14 +178,22 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         self._check_parameters()
         X, y, _ = validate_training(self, X, y)
         p, names = X.shape[1], getattr(self, "feature_names_in_", None)
-        labels = np.arange(p) if self.groups is None else group_labels(self.groups, p, names)
+        labels = (
+            np.arange(p)
+            if self.feature_groups is None
+            else group_labels(self.feature_groups, p, names)
+        )
         self._warn_if_hopeless(labels[np.ptp(X, axis=0) > 0])
-        self.sampler_ = resolve_sampler(self.sampler, X, None if self.groups is None else labels)
+        self.sampler_ = resolve_sampler(
+            self.sampler, X, None if self.feature_groups is None else labels
+        )
         check_groups(self.sampler_, labels, names)
         self._warn_if_unsuited()
         named = names is not None and isinstance(self.sampler_, KnockoffSampler)
         self.sampler_.fit(pd.DataFrame(X, columns=names) if named else X)
-        runs = self._run(X, y, labels)
+        with Progress(self.verbose) as progress:
+            progress.stage("drawing knockoffs and fitting", total=self.n_draws)
+            runs = self._run(X, y, labels)
         self._select(np.stack([run.W for run, _ in runs]), labels)
         self.feature_importances_ = np.mean([run.importances[0] for run, _ in runs], axis=0)
         self.estimator_ = runs[-1][0].model
@@ -206,18 +218,18 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
 
     def _warn_if_hopeless(self, labels: Index) -> None:
         """The filter needs a minimal number of columns; say so before the work."""
-        count, what = np.unique(labels).size, "columns" if self.groups is None else "groups"
+        count, what = np.unique(labels).size, "columns" if self.feature_groups is None else "groups"
         # e-BH needs 1 / fdr finds whatever the thresholds of the draws.
         least = self._level if self.offset == 1 else self.fdr
         if (self.offset == 0 and self.n_draws == 1) or least * count * (1 + 1e-12) >= 1:
             return
-        remedy = "raise fdr, or use HRTSelector"
-        if self.n_draws > 1 and self.offset == 1:
-            remedy = "raise fdr, take n_draws=1, or use HRTSelector"
+        fewer = ", take one draw" if self.n_draws > 1 and self.offset == 1 else ""
+        draws = "1 draw" if self.n_draws == 1 else f"{self.n_draws} draws"
         warnings.warn(
-            f"nothing can be selected: {count} {what} vary, but fdr={self.fdr:g} with "
-            f"n_draws={self.n_draws} and offset={self.offset} needs {np.ceil(1 / least):.0f} or "
-            f"more; {remedy}.",
+            f"nothing can be selected: {count} {what} vary, but a false discovery rate of "
+            f"{self.fdr:g} with {draws} of the knockoffs and offset {self.offset} needs "
+            f"{np.ceil(1 / least):.0f} or more; raise the rate{fewer}, or use the holdout "
+            "randomization test.",
             SobolevWarning,
             stacklevel=3,
         )
@@ -254,6 +266,9 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         self.draws_, self.evalues_ = W[:, labels], e[labels]
         self.statistics_ = self.draws_.mean(axis=0)
         self.support_, self.qvalues_ = support[labels], q[labels]
+
+    def _evidence(self) -> dict[str, Array]:
+        return {"W": self.statistics_, "qvalue": self.qvalues_}
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self, "support_")

@@ -191,4 +191,7 @@ def _vector(y: Any) -> Any:
 def _fresh(estimator: Any, rng: np.random.Generator) -> Any:
     from sobolev.convex import ConvexSIC
 
-    return seeded(ConvexSIC(n_components=N_LANDMARKS) if estimator is None else estimator, rng)
+    model = seeded(ConvexSIC() if estimator is None else estimator, rng)
+    if isinstance(model, ConvexSIC) and model.n_components is None:
+        model.set_params(n_components=N_LANDMARKS)
+    return model

@@ -40,6 +40,7 @@ from sobolev.neural.fitting import (
 )
 from sobolev.neural.training import SCHEDULES, Settings
 from sobolev.selection import SICSelectorMixin
+from sobolev.summary import SummaryMixin
 from sobolev.targets import TargetEncoder
 from sobolev.validation import validate_rows
 
@@ -96,12 +97,12 @@ class Training:
     seed: int
 
 
-class NeuralEstimator(SICSelectorMixin, BaseEstimator):
+class NeuralEstimator(SummaryMixin, SICSelectorMixin, BaseEstimator):
     """Training of an ensemble of networks with a Sobolev penalty; subclasses say for what."""
 
     lam: Any
     epsilon: float
-    groups: Any
+    feature_groups: Any
     n_members: int
     aggregate: str
     recursions: int
@@ -193,7 +194,7 @@ class NeuralEstimator(SICSelectorMixin, BaseEstimator):
         self.standardizer_ = Standardizer.fit(X, p)
         varying = self.standardizer_.varying
         report_constant(varying, names, stacklevel)
-        groups = varying_groups(self.groups, varying, names)
+        groups = varying_groups(self.feature_groups, varying, names)
         return Prepared(Sample(self.standardizer_.transform(X), psi, p), groups, folds)
 
     def _settings(self, *, mirror: bool = False) -> Settings:

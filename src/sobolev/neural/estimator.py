@@ -200,7 +200,7 @@ class NeuralSIC(NeuralEstimator):
         rho: float = 1.0,
         epsilon: float = 1e-12,
         measure: str = "product",
-        groups: Any = None,
+        feature_groups: Any = None,
         n_members: int = 1,
         aggregate: str = "arithmetic",
         recursions: int = 4,
@@ -234,7 +234,7 @@ class NeuralSIC(NeuralEstimator):
         self.rho = rho
         self.epsilon = epsilon
         self.measure = measure
-        self.groups = groups
+        self.feature_groups = feature_groups
         self.n_members = n_members
         self.aggregate = aggregate
         self.recursions = recursions
@@ -327,6 +327,12 @@ class NeuralSIC(NeuralEstimator):
         drawn = np.repeat(self.reference_[:, None], x.shape[0], axis=1)
         f = self._witness(x, np.concatenate([psi[None], drawn]))
         return f[0] - (f[1:] + 0.5 * self.rho_ * f[1:] ** 2).mean(axis=0)
+
+    def evaluator(self, X: Array, y: Any, statistic: str) -> Any:
+        """The statistic of checked rows as a function of some of the columns."""
+        from sobolev.inference.tables import make_evaluator
+
+        return make_evaluator(self, X, y, statistic)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean risk, the held-out criterion."""

@@ -30,7 +30,7 @@ class _SobolevPredictor(NeuralEstimator):
         network: Any = None,
         lam: float | str = 0.02,
         epsilon: float = 1e-12,
-        groups: Any = None,
+        feature_groups: Any = None,
         n_members: int = 1,
         aggregate: str = "arithmetic",
         recursions: int = 4,
@@ -57,7 +57,7 @@ class _SobolevPredictor(NeuralEstimator):
         self.network = network
         self.lam = lam
         self.epsilon = epsilon
-        self.groups = groups
+        self.feature_groups = feature_groups
         self.n_members = n_members
         self.aggregate = aggregate
         self.recursions = recursions
