@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from sobolev.critic import Evaluator
 
 
+class NoEffectsError(TypeError):
+    """The critic of a selector does not show effects of the columns of X."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """Checked rows, and the critic that judges them.
@@ -132,12 +136,12 @@ def _critic(selector: Any) -> Any:
         critic = critic.critic
     name = type(selector).__name__
     if isinstance(critic, PredictorCritic):
-        raise TypeError(
+        raise NoEffectsError(
             f"{name} has no witness; pass a fitted ConvexSIC, NeuralSIC, or an HRTSelector with "
             "one of them."
         )
     if critic.feature_importances_.size != selector.n_features_in_:
-        raise TypeError(
+        raise NoEffectsError(
             f"the critic of {name} was fitted to columns and knockoffs together, so it does not "
             "show effects; pass a ConvexSIC or HRTSelector fitted to the selected columns."
         )

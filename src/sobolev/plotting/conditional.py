@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sobolev._typing import Array
-from sobolev.plotting._checks import (
+from sobolev.plotting.checks import (
     MORE,
     NAMED,
     draw_checks,
@@ -87,13 +87,15 @@ def two_panels(left: float, right: float) -> tuple[Axes, Axes]:
     return axes[0], axes[1]
 
 
-def draw_conditional_checks(ax: Axes, diagnostics: ConditionalDiagnostics) -> None:
-    """Draw a row of dots for each check into axes."""
+def draw_conditional_checks(ax: Axes, diagnostics: ConditionalDiagnostics) -> dict[int, str]:
+    """Draw a row of dots for each check; returns the colours of the failing columns."""
     from sobolev.conditionals.diagnostics import LEVEL, THRESHOLDS
 
     least = [THRESHOLDS[check] for check in LABELS]
     scores = misfit_scores(diagnostics.effects, diagnostics.qvalues, least, LEVEL)
-    draw_checks(ax, list(LABELS.values()), scores, _colors(diagnostics))
+    colors = _colors(diagnostics)
+    draw_checks(ax, list(LABELS.values()), scores, colors)
+    return colors
 
 
 def draw_calibration(ax: Axes, diagnostics: ConditionalDiagnostics) -> None:

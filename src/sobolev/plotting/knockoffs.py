@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sobolev.plotting._checks import (
+from sobolev.plotting.checks import (
     dot_size,
     draw_checks,
     failing_colors,
@@ -62,16 +62,15 @@ def plot_knockoffs(diagnostics: Any, ax: Axes | None = None) -> Axes:
     if ax is None:
         ax, beside = two_panels(1.4, 1)
         draw_likeness(beside, diagnostics)
-    draw_knockoff_checks(ax, diagnostics)
-    colors = failing_colors(diagnostics.failing)
+    colors = draw_knockoff_checks(ax, diagnostics)
     title = verdict(len(colors), len(diagnostics.names)) + _classifier(diagnostics)
     ax.set_title(title, loc="left", fontsize=11)
     legend(beside or ax, diagnostics.names, colors)
     return ax
 
 
-def draw_knockoff_checks(ax: Axes, diagnostics: KnockoffDiagnostics) -> None:
-    """Draw a row of dots for each check into axes."""
+def draw_knockoff_checks(ax: Axes, diagnostics: KnockoffDiagnostics) -> dict[int, str]:
+    """Draw a row of dots for each check; returns the colours of the failing columns."""
     from sobolev.knockoffs.diagnostics import LEVEL, THRESHOLDS
 
     least = list(THRESHOLDS.values())
@@ -80,7 +79,9 @@ def draw_knockoff_checks(ax: Axes, diagnostics: KnockoffDiagnostics) -> None:
     values = np.where(off > 0, 1 + off / OFF_UNIT, 0.0)
     values[np.isnan(moments[:, 0])] = np.nan
     scores = np.column_stack([values, moments])
-    draw_checks(ax, list(LABELS.values()), scores, failing_colors(diagnostics.failing))
+    colors = failing_colors(diagnostics.failing)
+    draw_checks(ax, list(LABELS.values()), scores, colors)
+    return colors
 
 
 def draw_likeness(ax: Axes, diagnostics: KnockoffDiagnostics) -> None:

@@ -91,6 +91,7 @@ class NullDistribution:
     deviation: float
     draws: Array | None = None
     feature: str | None = None
+    is_standardized: bool = False
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -105,11 +106,15 @@ class NullDistribution:
 
     def standardized(self) -> NullDistribution:
         """The same in standard deviations from the null mean."""
-        if self.deviation == 0:
-            return replace(self, statistic=0.0, mean=0.0)
-        z = (self.statistic - self.mean) / self.deviation
-        draws = None if self.draws is None else (self.draws - self.mean) / self.deviation
-        return replace(self, statistic=z, mean=0.0, deviation=1.0, draws=draws)
+        unit = self.deviation or 1.0
+        return replace(
+            self,
+            statistic=(self.statistic - self.mean) / unit,
+            mean=0.0,
+            deviation=self.deviation / unit,
+            draws=None if self.draws is None else (self.draws - self.mean) / unit,
+            is_standardized=True,
+        )
 
 
 def null_distribution(
@@ -148,11 +153,13 @@ def draw_null(ax: Axes, null: NullDistribution, limits: tuple[float, float]) -> 
     """
     low, high = limits
     label, peak = "if the feature does not matter", 1.0
+    if null.is_standardized:
+        label = "null distribution"
     if null.deviation == 0:
         label = "the statistic does not move with the feature"
         ax.axvline(null.mean, color=OTHER, linewidth=6)
     elif null.draws is None:
-        label += "\n(normal curve)"
+        label += "" if null.is_standardized else "\n(normal curve)"
         reach = 4.5 * null.deviation
         x = np.linspace(max(low, null.mean - reach), min(high, null.mean + reach), 201)
         x = np.union1d(x, np.clip(null.statistic, x[0], x[-1]))
@@ -175,7 +182,11 @@ def draw_null(ax: Axes, null: NullDistribution, limits: tuple[float, float]) -> 
     ax.set_xlim(low, high)
     ax.set_ylim(0, 1.42 * peak)
     ax.set_yticks([])
-    ax.set_xlabel("mean statistic of the held-out rows")
+    ax.set_xlabel(
+        "standard deviations from the null mean"
+        if null.is_standardized
+        else "mean statistic of the held-out rows"
+    )
     name = "" if null.feature is None else f"{shown_name(null.feature)}: "
     ax.set_title(f"{name}p {_shown_pvalue(null.pvalue)}", loc="left", fontsize=11)
     clean(ax)
@@ -194,7 +205,7 @@ def _say_observed(ax: Axes, null: NullDistribution, low: float, high: float) -> 
     place = float(np.clip(null.statistic, low, high))
     ax.axvline(place, color=SELECTED, linewidth=2, zorder=4)
     said = f"observed: {null.statistic:.3g}"
-    if null.deviation > 0:
+    if null.deviation > 0 and not null.is_standardized:
         z = (null.statistic - null.mean) / null.deviation
         said += f"\n{abs(z):.1f} SD {'above' if z >= 0 else 'below'} the mean"
     if place != null.statistic:

@@ -9,10 +9,12 @@ import numpy as np
 
 from sobolev._parameters import check_count
 from sobolev._typing import AnyArray, Array
-from sobolev.plotting._rows import Rows, read_rows
+from sobolev.plotting._rows import NoEffectsError, Rows, read_rows
 
 if TYPE_CHECKING:
     from sobolev._random import RandomState
+
+__all__ = ["NoEffectsError", "PartialEffect", "partial_effect", "rug_values"]
 
 # A column with at most this many values is evaluated at each of them.
 MAX_POINTS = 10

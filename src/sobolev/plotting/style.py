@@ -73,17 +73,21 @@ def cycle(count: int) -> list[str]:
 
 
 def clean(ax: Axes) -> None:
-    """Remove the frame above and at the right; no text is set by TeX."""
+    """A quiet frame at the left and below only; no text is set by TeX."""
     ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(INK)
+    ax.tick_params(color=INK)
     set_plainly(ax)
 
 
 def set_plainly(ax: Axes) -> None:
     """Keep TeX, which would read names as commands, away from the texts of the axes."""
+    from matplotlib import rcParams
     from matplotlib.text import Text
 
-    for text in ax.findobj(Text):
-        text.set_usetex(False)
+    if rcParams["text.usetex"]:
+        for text in ax.findobj(Text):
+            text.set_usetex(False)
 
 
 def size_inches(ax: Axes) -> tuple[float, float]:

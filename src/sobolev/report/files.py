@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,66 @@ import pandas as pd
 
 from sobolev._files import write_atomic
 from sobolev.report.html import render_report
+from sobolev.report.making import make_result
 from sobolev.report.result import COLUMNS, SCHEMA, SelectionResult
+
+
+def write_report(
+    selector: Any,
+    X: Any,
+    y: Any,
+    path: str | Path,
+    *,
+    targets: Iterable[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    data: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    warnings: Iterable[str] | None = None,
+    seconds: float = 0.0,
+) -> Path:
+    """Write what a fitted selector found as one HTML page.
+
+    The page holds the answer, the table, pictures of effects, tests and model checks, a paragraph
+    for the methods section of a paper, and the settings. It needs no network.
+
+    Parameters
+    ----------
+    selector : fitted HRTSelector, KnockoffSelector, ConvexSIC or NeuralSIC
+    X, y : array-like or DataFrame
+        The data that it was fitted to.
+    path : str or Path
+        The file, such as ``"report.html"``.
+    targets, kinds, data, settings, warnings, seconds
+        What only you know about the run, see :func:`sobolev.report.make_result`.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sobolev import ConvexSIC, write_report
+    >>> from sobolev.datasets import make_sinexp
+    >>> X, y = make_sinexp(100, 8, random_state=0, as_frame=True, return_X_y=True)
+    >>> sic = ConvexSIC(lam=0.02).fit(X, y)
+    >>> path = write_report(sic, X, y, Path(tempfile.mkdtemp()) / "report.html")
+    >>> path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    True
+    """
+    result = make_result(
+        selector,
+        X,
+        y,
+        targets=targets,
+        kinds=kinds,
+        data=data,
+        settings=settings,
+        warnings=warnings,
+        seconds=seconds,
+    )
+    return write_atomic(path, render_report(result))
 
 
 def write_result(result: SelectionResult, folder: str | Path) -> dict[str, Path]:

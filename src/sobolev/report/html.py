@@ -70,6 +70,7 @@ def page_data(result: SelectionResult) -> str:
         "feature": [str(name) for name in table["feature"]],
         "kind": [str(kind) for kind in table["kind"]],
         "selected": [bool(chosen) for chosen in table["selected"]],
+        "note": [str(note) for note in table["note"].fillna("")],
     } | {
         column: _numbers(table[column])
         for column in ("importance", "statistic", "pvalue", "qvalue")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
 from sobolev.report import text
-from sobolev.report.drawings import Drawing
 from sobolev.report.result import Picture, SelectionResult
+from sobolev.report.svg import inline_svg
 
-# Pictures are vector graphics up to this many bytes, beyond them pixels.
-MAX_SVG, DPI = 400_000, 150
-# So many set-aside columns are listed at once; more are folded away.
+# Up to this number set-aside columns are listed openly; more are folded away.
 MAX_LISTED = 12
 _METHODS = {
     "hrt": "holdout randomization test",
@@ -22,9 +18,9 @@ _METHODS = {
     "rank": "ranking by importance",
 }
 _LABELS = {
-    "name": "file",
-    "rows_dropped": "rows left out",
-    "columns": "columns in the file",
+    "name": "data",
+    "rows_dropped": "rows removed",
+    "test_size": "share of test rows",
     "seed": "random seed",
     "n_jobs": "parallel jobs",
     "fdr": "FDR level",
@@ -148,38 +144,13 @@ def pictures(pictures: Iterable[Picture]) -> str:
 def _images(picture: Picture) -> str:
     """The figure, or several in a grid."""
     if not isinstance(picture.figure, tuple):
-        return _image(picture.figure, picture.title)
+        return inline_svg(picture.figure, picture.title)
     n = len(picture.figure)
     images = [
-        _image(figure, f"{picture.title}, {k} of {n}")
+        inline_svg(figure, f"{picture.title}, {k} of {n}")
         for k, figure in enumerate(picture.figure, start=1)
     ]
     return f'<div class="panels">{"".join(images)}</div>'
-
-
-def _image(figure: Any, words: str) -> str:
-    if isinstance(figure, Drawing):
-        return figure.element(words)
-    return f'<img alt="{escape(words)}" {_source(figure)}>'
-
-
-def _source(figure: Any) -> str:
-    """Width in pixels and data address of a figure; equal figures give equal text."""
-    from matplotlib import rc_context
-
-    kind, buffer = "svg+xml", io.BytesIO()
-    with rc_context({"svg.hashsalt": "sobolev", "svg.fonttype": "path"}):
-        figure.savefig(
-            buffer, format="svg", facecolor="white", metadata={"Date": None, "Creator": None}
-        )
-    if buffer.tell() > MAX_SVG:
-        kind, buffer = "png", io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
-    width = round(96 * figure.get_size_inches()[0])
-    return (
-        f'width="{width}" src="data:image/{kind};base64,'
-        f'{base64.b64encode(buffer.getvalue()).decode()}"'
-    )
 
 
 def data_summary(result: SelectionResult) -> str:
