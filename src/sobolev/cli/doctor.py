@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from threadpoolctl import threadpool_info
 
-from sobolev.cli.versions import version_of, versions
+from sobolev.report.versions import version_of, versions
 
 OPTIONAL = {
     "torch": "networks as critics",
@@ -48,7 +48,7 @@ def examine() -> dict[str, Any]:
         name: {"version": version_of(name), "for": purpose} for name, purpose in OPTIONAL.items()
     }
     return {
-        "versions": versions("convex") | _others(),
+        "versions": versions() | _others(),
         "system": platform.platform(),
         "cores": _cores(),
         "threads": _pools(),

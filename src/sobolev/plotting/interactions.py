@@ -13,7 +13,6 @@ from sobolev._typing import Array
 from sobolev.plotting._rows import Rows, read_rows
 from sobolev.plotting.style import (
     BLANK,
-    INK,
     SELECTED,
     clean,
     make_axes,
@@ -237,6 +236,6 @@ def _numbers(ax: Axes, strengths: Array, top: float) -> None:
     digits = max(0, 1 - int(np.floor(np.log10(top))))
     for (a, b), value in np.ndenumerate(strengths):
         if a != b:
-            color = "white" if value > 0.6 * top else INK
+            color = "white" if value > 0.6 * top else "black"
             said = f"{value:.{digits}f}" if round(value, digits) else "0"
             ax.text(b, a, said, ha="center", va="center", fontsize=min(size, 9), color=color)

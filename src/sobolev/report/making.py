@@ -21,6 +21,10 @@ from sobolev.validation import feature_names
 
 # Short names of the critics of the package; others are called by the names of their classes.
 CRITICS = {"ConvexSIC": "convex", "NeuralSIC": "neural"}
+INTERRUPTED = (
+    "Interrupted before the tests were done: these are importances of a first fit to part of the "
+    "rows, without p-values."
+)
 
 
 def make_result(
@@ -71,6 +75,9 @@ def make_result(
         table["kind"] = table["feature"].map(kinds).fillna(table["kind"])
     facts = {"name": "data", "rows": len(X), "columns": np.shape(X)[1], "features": len(table)}
     found = {"hrt": _hrt, "knockoffs": _knockoffs, "rank": _rank}[method](selector)
+    said = list(_misfits(selector, method) if warnings is None else warnings)
+    if is_partial:
+        said.insert(0, INTERRUPTED)
     seed = getattr(selector, "random_state", None)
     if isinstance(seed, Integral):
         found["seed"] = int(seed)
@@ -82,7 +89,7 @@ def make_result(
         data=facts | dict(data or {}) | ({"partial": True} if is_partial else {}),
         settings=found | dict(settings or {}),
         versions=versions(),
-        warnings=tuple(_misfits(selector, method) if warnings is None else warnings),
+        warnings=(*said,),
         seconds=seconds,
     )
     if pictures and not is_partial:

@@ -46,8 +46,8 @@ TESTS = (
     "The grey curve is the distribution of the test statistic if a feature does not matter given "
     "the others; the line is the observed statistic. A line far to the right of the curve is "
     "evidence, a line within it is not: the orange tail is the probability of a statistic at least "
-    "as large. The p-value also accounts for blocks of rows and for the true shape of the curve, so "
-    "it is close to that tail, not equal to it."
+    "as large. The p-value also accounts for blocks of rows and for the true shape of the curve, "
+    "so it is close to that tail, not equal to it."
 )
 COMPARED = "The strongest features and, for comparison, the first that was not selected. "
 CONDITIONAL = (
@@ -60,9 +60,9 @@ CONDITIONAL = (
 KNOCKOFFS = (
     "The false discovery rate relies on knockoffs that look like their columns. First panel: one "
     "dot for each column and check; zero means no misfit, or none beyond chance. All dots should "
-    "lie left of the line. Coloured dots in the tinted part fail: more of the selected features may "
-    "be false. Second panel: the lower a dot, the better a column can be told from its knockoff and "
-    "be found; near 1, a feature that matters is missed."
+    "lie left of the line. Coloured dots in the tinted part fail: more of the selected features "
+    "may be false. Second panel: the lower a dot, the better a column can be told from its "
+    "knockoff and be found; near 1, a feature that matters is missed."
 )
 
 
@@ -128,16 +128,14 @@ def _effect_panels(effects: Sequence[PartialEffect]) -> tuple[Figure, ...]:
     from sobolev.plotting.effects import draw_effect
 
     several = len(effects[0].labels) > 1
-    bands = (
-        [e.means for e in effects] if several else [b for e in effects for b in (e.lower, e.upper)]
-    )
-    low, high = (end(0.0, *(end(band) for band in map(np.ravel, bands))) for end in (min, max))
+    drawn = [band for e in effects for band in ([e.means] if several else [e.lower, e.upper])]
+    low = min(0.0, *(float(band.min()) for band in drawn))
+    high = max(0.0, *(float(band.max()) for band in drawn))
     room = 0.06 * (high - low) or 1.0
+    right = 1.2 if several else 0.12
     figures = []
     for effect in effects:
-        figure, ax = panel(
-            WIDTH, 3.1, left=0.8, bottom=0.6, top=0.15, right=1.2 if several else 0.12
-        )
+        figure, ax = panel(WIDTH, 3.1, left=0.9, bottom=0.6, top=0.15, right=right)
         draw_effect(ax, effect)
         ax.set_ylim(low - room, high + room)
         figures.append(figure)
@@ -172,7 +170,6 @@ def _null_panels(nulls: Sequence[NullDistribution]) -> tuple[Figure, ...]:
     for null in nulls:
         figure, ax = panel(WIDTH, 2.2, left=0.15)
         draw_null(ax, null, (float(ends.min()), float(ends.max())))
-        ax.set_xlabel("standard deviations from the null mean")
         figures.append(figure)
     return tuple(figures)
 
@@ -181,7 +178,7 @@ def _conditional(diagnostics: Any) -> Picture:
     from sobolev.plotting.conditional import draw_calibration, draw_conditional_checks
 
     checks = _checks(diagnostics, draw_conditional_checks)
-    figure, ax = panel(WIDTH, 3.1, left=0.75)
+    figure, ax = panel(WIDTH, 3.1, left=0.9)
     draw_calibration(ax, diagnostics)
     ax.set_title("Calibration: near zero is right", loc="left", fontsize=11)
     return Picture("Model of the columns", CONDITIONAL, (checks, figure))
@@ -191,7 +188,7 @@ def _knockoffs(diagnostics: Any) -> Picture:
     from sobolev.plotting.knockoffs import draw_knockoff_checks, draw_likeness
 
     checks = _checks(diagnostics, draw_knockoff_checks)
-    figure, ax = panel(WIDTH, 3.1, left=0.75)
+    figure, ax = panel(WIDTH, 3.1, left=0.9)
     draw_likeness(ax, diagnostics)
     return Picture("Knockoffs", KNOCKOFFS, (checks, figure))
 
@@ -225,4 +222,5 @@ def panel(
     place = (left / width, bottom / height, (width - left - right) / width)
     ax = figure.add_axes((*place, (height - bottom - top) / height))
     ax.patch.set_visible(False)
+    ax.locator_params(nbins=5)
     return figure, ax

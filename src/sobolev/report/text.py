@@ -129,9 +129,7 @@ def _hrt(result: SelectionResult) -> list[str]:
         last = percent(float(0.5 if share is None else share))
         text.append(f"Of {_rows(result)}, a random {last} was held out for the test.")
     if m < len(result.table):
-        text.append(
-            f"Only the {m} features with large importances on the training rows were tested."
-        )
+        text.append(f"Only the {m} features most important on the training rows were tested.")
     conditional = str(settings.get("conditional", "auto"))
     simulated = settings.get("pvalue") == "montecarlo"
     text.append(
@@ -142,8 +140,8 @@ def _hrt(result: SelectionResult) -> list[str]:
     )
     if int(settings.get("n_repeats") or 1) > 1:
         text.append(
-            f"The test was repeated with {settings['n_repeats']} splits of the rows; the p-value of "
-            "a feature is twice the median over the repetitions."
+            f"The test was repeated with {settings['n_repeats']} splits of the rows; the p-value "
+            "of a feature is twice the median over the repetitions."
         )
     text.append(
         f"The p-values were adjusted by {_PROCEDURES[_procedure(settings)]} at a false discovery "
@@ -179,8 +177,8 @@ def _knockoffs(result: SelectionResult) -> list[str]:
         half = percent((result.fdr or 0) / 2)
         text.append(
             f"To depend less on the random draw, we averaged the e-values of {draws} draws of the "
-            f"knockoffs, with thresholds at level {half} and offset {offset}, and selected features "
-            f"by e-BH at a false discovery rate of {level} (Ren and Barber 2024)."
+            f"knockoffs, with thresholds at level {half} and offset {offset}, and selected "
+            f"features by e-BH at a false discovery rate of {level} (Ren and Barber 2024)."
         )
     return text
 
@@ -276,8 +274,8 @@ def doubts(result: SelectionResult) -> list[tuple[str, str]]:
         found.append(
             (
                 "One random draw.",
-                "Another seed gives other knockoffs and may select different features; with several "
-                "draws the selection depends less on the seed.",
+                "Another seed gives other knockoffs and may select different features; with "
+                "several draws the selection depends less on the seed.",
             )
         )
     return found
