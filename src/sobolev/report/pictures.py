@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 MAX_EFFECTS, MAX_TOGETHER, MAX_TESTS = 4, 6, 4
 # Fewer points than in a picture of its own: the shape shows, and the report does not wait.
 N_GRID, MAX_ROWS = 13, 40
-# Width of a panel and of a cell of a map, in inches.
-WIDTH, CELL = 4.6, 0.58
+# Width of a panel, smallest width of a map and width of its cells, in inches.
+WIDTH, MIN_WIDTH, CELL = 4.6, 3.6, 0.58
 # The axis of the tests ends here, in standard deviations.
 FARTHEST = 60.0
 SEVERAL = (
@@ -112,7 +112,9 @@ def _effects(selector: Any, X: Any, y: Any, selected: Sequence[Index]) -> list[P
         room = 0.3 + 0.075 * min(20, max(len(names[j]) for j in together))
         size = CELL * len(together)
         slanted = 0.35 if room < 0.65 else 0.75 * room
-        figure, ax = panel(room + size + 0.1, size + slanted + 0.35, left=room, bottom=slanted)
+        width = max(room + size + 0.1, MIN_WIDTH)  # the title takes some room
+        right = width - room - size
+        figure, ax = panel(width, size + slanted + 0.35, left=room, right=right, bottom=slanted)
         plot_interactions(selector, X, y, together, max_rows=MAX_ROWS, colorbar=False, ax=ax)
         pictures.append(Picture("Interactions", TOGETHER, figure))
     return pictures
