@@ -31,20 +31,20 @@ test: .venv/.dev ## lint, check types, run the fast tests
 
 verify: .venv/.dev ## run the statistical guarantees (slow) and renew their tables
 	$(BIN)/python -m pytest -m slow -n 2 --durations=0 --timeout=7200
-	$(BIN)/python benchmarks/hrt.py $(QUICK_FLAG)
+	$(BIN)/python -m reproduction hrt $(QUICK_FLAG)
 
 bench: .venv/.bench ## time against peers (QUICK=1: a short version)
 	-$(BIN)/python -m pip install -q -c constraints.txt knockpy # needs a C compiler; named if missing
-	$(BIN)/python benchmarks/run.py $(QUICK_FLAG)
+	$(BIN)/python -m reproduction bench $(QUICK_FLAG)
 
 reproduce: .venv/.dev ## the experiments of the paper (QUICK=1: a short version)
-	$(BIN)/sobolev reproduce all $(if $(QUICK_FLAG),$(QUICK_FLAG),--out docs/results)
+	$(BIN)/python -m reproduction paper $(QUICK_FLAG)
 
 docs: .venv/.docs ## build the documentation
 	$(BIN)/sphinx-build -W docs docs/_build/html
 
 clean: ## remove the environment, caches and builds
-	rm -rf .venv .venv.lock build dist docs/_build docs/gallery sobolev-demo
+	rm -rf .venv .venv.lock build dist docs/_build docs/gallery sobolev-demo quick-sobolev
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

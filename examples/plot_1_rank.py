@@ -1,8 +1,8 @@
 """
-Rank columns, and the path along the penalty
-============================================
+Rank columns, and vary the penalty
+==================================
 
-Fifty correlated columns, six of which matter, and only through sines, products and exponentials.
+Fifty correlated columns, six of which matter, only through sines, products and exponentials.
 """
 
 # %%
@@ -10,7 +10,7 @@ Fifty correlated columns, six of which matter, and only through sines, products 
 # --------
 # SinExp is the first experiment of the paper:
 # y = sin(x1 (x1 + x2)) · cos(x3 + x4 x5) · sin(exp(x5) + exp(x6) − x2) + noise.
-# The columns stand in random order and every pair has correlation 0.5.
+# The columns are in random order, and every pair has correlation 0.5.
 
 import matplotlib.pyplot as plt
 
@@ -25,10 +25,10 @@ X, y = data.data, data.target
 # Rank
 # ----
 # The importances sum to one. By default the columns above the mean share, here 1/50, are selected.
-# That is no promise: columns without effect are among them.
+# This controls no error rate: some selected columns have no effect.
 
 sic = ConvexSIC().fit(X, y)
-print("first six:", *sorted(X.columns[sic.feature_importances_.argsort()[::-1][:6]]))
+print("first six:", *sorted(sic.summary()["feature"].head(6)))
 print("lam by cross-validation:", sic.lam_)
 
 plot_importances(sic, threshold=1 / X.shape[1], max_features=15)
@@ -37,8 +37,8 @@ plt.show()
 # %%
 # Is there anything to rank?
 # --------------------------
-# ``score`` is the criterion on rows that the fit has not seen. With one numeric response it is half
-# the share of variance that the critic explains. At or below zero, do not read the ranking.
+# ``score`` is the criterion on new rows. With one numeric response it is half the share of variance
+# that the critic explains. If it is zero or negative, do not trust the ranking.
 
 fresh = make_sinexp(n_samples=1000, random_state=2, as_frame=True)
 print(f"held-out score: {sic.score(fresh.data[X.columns], fresh.target):.3f}")
@@ -46,7 +46,7 @@ print(f"held-out score: {sic.score(fresh.data[X.columns], fresh.target):.3f}")
 # %%
 # The path
 # --------
-# A larger penalty leaves fewer columns. The six true ones stay longest.
+# A larger penalty selects fewer columns. The six true ones stay longest.
 
 plot_path(sic_path(X, y), highlight=6)
 plt.show()

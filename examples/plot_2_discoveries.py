@@ -2,15 +2,15 @@
 Discoveries: p-values, effects, interactions
 ============================================
 
-Which columns matter given all others, with at most 10 % false ones on average; then what they do.
+Which columns matter given all others, with at most 10 % false ones on average, and how they act.
 """
 
 # %%
 # The data
 # --------
-# A greenhouse: growth rises with light until it saturates, is best at a middle acidity, and water
-# helps where it is warm and harms where it is cold. Ten further readings are correlated with these
-# but do nothing.
+# A greenhouse: growth increases with light until it saturates and is best at medium acidity; water
+# helps where it is warm and harms where it is cold. Ten more readings are correlated with these but
+# have no effect.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,11 +34,11 @@ growth = (
 # %%
 # Test
 # ----
-# The test replaces one column at a time by draws from its law given the others. If the critic does
-# worse on rows that it has not been fitted to, the column matters.
+# The test replaces one column at a time by draws from its conditional distribution given the
+# others. If the critic then does worse on rows that it was not fitted to, the column matters.
 
 hrt = HRTSelector(fdr=0.1, random_state=0).fit(X, growth)
-print("discoveries:", *hrt.get_feature_names_out())
+print(hrt.summary().round(4).head(6).to_string(index=False))
 
 plot_pvalues(hrt)
 plt.show()
@@ -46,8 +46,8 @@ plt.show()
 # %%
 # One column
 # ----------
-# :func:`~sobolev.hrt_test` tests a single column and keeps the null distribution: where the
-# statistic lies if the column does not matter given the others.
+# :func:`~sobolev.hrt_test` tests a single column. The curve is the distribution of the statistic
+# under the null hypothesis that the column does not matter given the others.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
 for ax, name in zip(axes, ["water", "reading 1"], strict=True):
@@ -57,8 +57,8 @@ plt.show()
 # %%
 # Effects
 # -------
-# Fit once more, to the discoveries alone, and look at the critic. The band holds 80 % of the rows:
-# where it is wide, the effect depends on other columns. This picture describes; the test is above.
+# Fit again, to the discoveries alone, and plot the critic. The band holds 80 % of the rows: where
+# it is wide, the effect depends on other columns. This plot is a description, not a test.
 
 found = hrt.get_feature_names_out()
 sic = ConvexSIC().fit(X[found], growth)
@@ -73,10 +73,10 @@ plt.show()
 # %%
 # Interactions
 # ------------
-# The mean absolute mixed second derivative of the critic. For columns that only add up it is small,
-# but not zero: the critic is estimated from 300 rows. The map describes and tests nothing. With the
-# noise at 1.5, larger effects of light and acidity and a product of 1.2, its strongest pair was a
-# wrong one, light × acidity.
+# The mean absolute mixed second derivative of the critic. For additive columns it is small, but not
+# zero: the critic is estimated from 300 rows. The map is a description, not a test. With noise 1.5,
+# larger effects of light and acidity and a product of 1.2, its strongest pair was a wrong one,
+# light × acidity.
 
 plot_interactions(sic, X[found], growth, found)
 plt.show()

@@ -2,14 +2,14 @@
 Knockoffs, one draw and several
 ===============================
 
-Every column competes with a knockoff: a copy that knows nothing of y.
+Every column competes with a knockoff: a copy that was made without y.
 """
 
 # %%
 # The data
 # --------
-# Eighty columns, each correlated 0.5 with the next, twenty of which matter. Knockoffs need columns
-# that matter in number: at a rate of 20 % at least five must be found, or none is.
+# Eighty columns, each correlated 0.5 with the next, twenty of which matter. Knockoffs need many
+# columns that matter: at a rate of 20 % either at least five are selected or none.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,17 +30,17 @@ y = signal + 4 * noise
 
 
 def rates(selected):
-    """True and false discoveries."""
+    """Numbers of true and false discoveries."""
     return len(set(selected) & set(true)), len(set(selected) - set(true))
 
 
 # %%
 # One draw
 # --------
-# W is positive if the column beats its knockoff. A column without effect lies left or right with
-# equal chance, so what lies left of the mirrored threshold shows how many false ones to expect on
-# the right. The critic is the path of the lasso here, the fastest choice for linear effects; leave
-# ``statistic`` out to use :class:`~sobolev.ConvexSIC`.
+# W is positive if the column beats its knockoff. Without an effect both signs are equally likely,
+# so the number of columns left of the mirrored threshold estimates the number of false ones right
+# of the threshold. The statistic here is the lasso path, the fastest choice for linear effects;
+# leave ``statistic`` out to use :class:`~sobolev.ConvexSIC`.
 
 one = KnockoffSelector(statistic="lasso_path", fdr=0.2, random_state=0).fit(X, y)
 print("true, false:", rates(one.get_feature_names_out()))
@@ -51,13 +51,13 @@ plt.show()
 # %%
 # Several draws
 # -------------
-# Knockoffs are random, and so is the answer. With ``n_draws`` the e-values of several draws are
-# averaged and columns are selected by them. Each draw works at half the rate. Whether this helps
-# depends on the effects: we repeat both with four seeds, at two levels of noise.
+# Knockoffs are random, and so is the result. With ``n_draws`` the e-values of several draws are
+# averaged, and columns are selected by the averages. Each draw works at half the rate. Whether this
+# helps depends on the effects: we repeat both with four seeds, at two levels of noise.
 
 
 def shares(y, n_draws, seeds=4):
-    """How often each column is selected."""
+    """Share of runs that select each column."""
     selector = KnockoffSelector(statistic="lasso_path", fdr=0.2, n_draws=n_draws, diagnose=False)
     runs = [selector.set_params(random_state=seed).fit(X, y).support_ for seed in range(seeds)]
     return np.mean(runs, axis=0)
@@ -83,17 +83,17 @@ axes[0, 1].legend(frameon=False)
 plt.show()
 
 # %%
-# Where effects are strong, ten draws drop the false columns and nearly all runs agree. Where they
-# are weaker, half the rate is too strict for some runs: fewer columns are found, and the runs agree
-# no better than with one draw. It is one data set, but it shows that more draws are no cure for too
-# few rows.
+# With strong effects, ten draws drop the false columns and nearly all runs agree. With weaker
+# effects, half the rate is too strict for some runs: fewer columns are found, and the runs agree no
+# better than with one draw. More draws do not make up for too few rows.
 
 # %%
-# Are these knockoffs?
-# --------------------
+# Are the knockoffs right?
+# ------------------------
 # Means, variances and correlations must not change when columns and knockoffs are swapped. The
-# right panel shows the price: the more alike a column and its knockoff, the less power.
-# :func:`~sobolev.knockoffs.diagnose_knockoffs` also tries to tell swapped pairs from real ones.
+# right panel concerns power: the more similar a column and its knockoff, the less power.
+# :func:`~sobolev.knockoffs.diagnose_knockoffs` also trains a classifier to tell swapped pairs from
+# real ones.
 
-plot_knockoffs(one.diagnostics_)
+plot_knockoffs(one)
 plt.show()

@@ -2,15 +2,15 @@
 Is the model of the columns right?
 ==================================
 
-The holdout randomization test is as good as its model of a column given the others. Here is one
-that fails, how it shows, and the remedy.
+The holdout randomization test is as good as its model of a column given the others. This example
+shows a model that fails, how to notice it, and how to fix it.
 """
 
 # %%
 # The data
 # --------
 # ``area`` is the square of ``width``, measured with an error. The response depends on the width
-# alone: given the width, the area says nothing.
+# alone: given the width, the area carries no information.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,8 +31,9 @@ y = X["width"] ** 2 + rng.standard_normal(n)
 # %%
 # Two models
 # ----------
-# The default predicts a column by ridge regression on the others and adds a residual. It cannot see
-# a parabola, so its draws of the area know nothing of the width. A forest sees it.
+# The default predicts a column by ridge regression on the others and adds a residual. It cannot fit
+# a parabola, so its draws of the area do not depend on the width. A forest can. ``rows`` says which
+# fitted rows these are: each gets a prediction from a model that has not seen it.
 
 tree = RandomForestRegressor(60, min_samples_leaf=10, random_state=0)
 models = {
@@ -40,7 +41,10 @@ models = {
     "forest": ResidualConditional(tree).fit(X),
 }
 colors = {"data": "#444444", "ridge": "#D55E00", "forest": "#0072B2"}
-draws = {name: model.sample(X, 1, random_state=0)[:, 0] for name, model in models.items()}
+draws = {
+    name: model.sample(X, 1, random_state=0, rows=np.arange(n))[:, 0]
+    for name, model in models.items()
+}
 
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharex=True, sharey=True, layout="constrained")
 for ax, (name, area) in zip(axes, {"data": X["area"], **draws}.items(), strict=True):
@@ -52,22 +56,22 @@ plt.show()
 # %%
 # The check
 # ---------
-# Take the distribution function of each row's law at the observed value. It must be uniform, and
-# must not depend on the other columns. ``HRTSelector`` does this check by itself and raises a
-# ``ConditionalModelWarning`` that names the columns.
+# Evaluate the conditional distribution function of each row at the observed value. If the model is
+# right, the results are uniform and do not depend on the other columns. ``HRTSelector`` makes this
+# check in ``fit`` and raises a ``ConditionalModelWarning`` that names the columns.
 
 checks = {name: diagnose_conditional(model, X, ["area"]) for name, model in models.items()}
 effects = pd.concat({name: check.table() for name, check in checks.items()})
 print(effects[["uniform", "location", "spread", "correlation", "fails"]].round(2))
 
 # %%
-# Ridge: uniform over all rows, but the place within the law follows the other columns.
+# Ridge: uniform over all rows, but the position in the distribution depends on the other columns.
 
 plot_conditional(checks["ridge"])
 plt.show()
 
 # %%
-# Forest: nothing stands out.
+# Forest: all checks pass.
 
 plot_conditional(checks["forest"])
 plt.show()
@@ -75,8 +79,8 @@ plt.show()
 # %%
 # What it costs
 # -------------
-# The wrong model discovers the area, and very surely so. The right one does not; its p-value is one
-# of a uniform law, so another seed gives another.
+# With the wrong model the area gets a tiny p-value. With the right one it does not; its p-value is
+# uniformly distributed, so another seed gives another value.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):

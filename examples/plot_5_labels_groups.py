@@ -2,14 +2,14 @@
 Labels and one-hot groups
 =========================
 
-A response of three classes, and a categorical column whose one-hot columns are tested as one.
+A response with three classes, and categorical columns whose one-hot columns are tested together.
 """
 
 # %%
 # The data
 # --------
-# Three species differ in the length of their wings and in where they live. Weight follows the
-# length and says nothing more.
+# Three species differ in wing length and habitat. Weight depends on length and carries no further
+# information.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,7 +37,7 @@ species = np.array(["long", "coastal", "common"])[(utility + rng.gumbel(size=(n,
 # %%
 # One-hot columns and their groups
 # --------------------------------
-# ``sobolev select`` does this by itself. In Python it takes two lines.
+# ``sobolev select`` does this automatically. In Python it takes two lines.
 
 X = pd.get_dummies(table, columns=["site", "observer"], dtype=float)
 groups = {name: [c for c in X if c.startswith(f"{name}_")] for name in ["site", "observer"]}
@@ -46,20 +46,20 @@ print(groups)
 # %%
 # Rank
 # ----
-# With groups there is one importance for each: the site counts once, not four times.
+# Each group has one importance: the site counts once, not four times.
 
-sic = ConvexSIC(groups=groups).fit(X, species)
+sic = ConvexSIC(feature_groups=groups).fit(X, species)
 print("classes:", *sic.classes_)
 
-plot_importances(sic.group_importances_, sic.group_names_)
+plot_importances(sic)
 plt.show()
 
 # %%
 # Test
 # ----
-# The columns of a group are replaced together by draws of the whole category.
+# The columns of a group are replaced together, by draws of the categorical variable.
 
-hrt = HRTSelector(groups=groups, random_state=0).fit(X, species)
+hrt = HRTSelector(feature_groups=groups, random_state=0).fit(X, species)
 print("discoveries:", *hrt.get_feature_names_out())
 
 plot_pvalues(hrt)
@@ -68,8 +68,8 @@ plt.show()
 # %%
 # Effects
 # -------
-# For labels there is a curve for each class: above zero where the class is more frequent than
-# overall. The common species is the one of middle length.
+# For labels there is a curve for each class, above zero where the class is more frequent than
+# overall. The common species has medium length.
 
 fig, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 plot_effect(sic, X, species, "length", ax=ax)

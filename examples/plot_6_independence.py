@@ -2,13 +2,13 @@
 Is there any dependence at all?
 ===============================
 
-A permutation test that sees shapes which a correlation does not.
+A permutation test that detects dependence where the correlation is zero.
 """
 
 # %%
 # Five shapes
 # -----------
-# The correlation is near zero in all of them; only the last has no dependence.
+# The correlation is near zero in all five; only in the last are x and y independent.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,8 +37,8 @@ plt.show()
 # %%
 # Batches
 # -------
-# Two batches differ in their mean, in x and in y. Within a batch x says nothing about y, but the
-# test that exchanges all rows finds the batch. ``blocks`` exchanges rows only within batches.
+# Two batches differ in the means of x and y. Within a batch x and y are independent, but the test
+# that permutes all rows detects the batches. ``blocks`` permutes rows only within batches.
 
 batch = np.repeat([0, 1], n // 2)
 x = (noise[0] + 2 * batch)[:, None]

@@ -1,8 +1,6 @@
 """One BLAS thread and a backend without screen, whatever was imported before."""
 
-import importlib
 import os
-from pathlib import Path
 
 import pytest
 from threadpoolctl import threadpool_limits
@@ -19,10 +17,3 @@ def one_blas_thread():
 
     with threadpool_limits(1):
         yield
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a script as ``python benchmarks/script.py`` would find it."""
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parent.parent / "benchmarks"))
-    return importlib.import_module

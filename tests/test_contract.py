@@ -3,20 +3,22 @@
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sobolev import ConvexSIC, NeuralSIC, SobolevClassifier, SobolevRegressor
-from sobolev.neural import SmallCritic
+from sobolev.convex import FourierMap
+from sobolev.neural import Optimizer, SmallCritic
 
-NEURAL = {"recursions": 1, "random_state": 0}
+SHORT = {"optimizer": Optimizer(max_iter=60, rounds=1), "random_state": 0}
+LONG = {"optimizer": Optimizer(max_iter=200, rounds=1), "random_state": 0}
 
 
 @parametrize_with_checks(
     [
         ConvexSIC(),
-        ConvexSIC(feature_map="fourier", n_components=64),
+        ConvexSIC(feature_map=FourierMap(64)),
         ConvexSIC(feature_map="linear"),
-        NeuralSIC(max_iter=60, recursions=2, random_state=0),
-        NeuralSIC(critic=SmallCritic(widths=(20,)), max_iter=60, **NEURAL),
-        SobolevRegressor(max_iter=200, **NEURAL),
-        SobolevClassifier(max_iter=200, **NEURAL),
+        NeuralSIC(optimizer=Optimizer(max_iter=60, rounds=2), random_state=0),
+        NeuralSIC(critic=SmallCritic(widths=(20,)), **SHORT),
+        SobolevRegressor(**LONG),
+        SobolevClassifier(**LONG),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

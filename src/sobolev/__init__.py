@@ -33,12 +33,12 @@ _MODULES = (
     "convex",
     "criterion",
     "datasets",
-    "experiments",
     "inference",
     "knockoffs",
     "neural",
     "plotting",
     "report",
+    "streaming",
     "targets",
 )
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 
 def write_atomic(path: str | Path, content: str | bytes) -> Path:
@@ -36,28 +34,3 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
         Path(temporary).unlink(missing_ok=True)
         raise
     return path
-
-
-def append_record(path: Path, record: dict[str, Any]) -> None:
-    """Add one JSON line to a file, on disk when this returns."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps(record, allow_nan=False).encode() + b"\n"
-    with path.open("a+b") as file:
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # a killed run left half a line, which reading skips
-                line = b"\n" + line
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def read_records(path: Path) -> list[dict[str, Any]]:
-    """The complete lines of a file of records."""
-    records = []
-    for line in path.read_bytes().splitlines() if path.exists() else ():
-        try:
-            records.append(json.loads(line))
-        except ValueError:
-            continue
-    return [record for record in records if isinstance(record, dict)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,15 +30,15 @@ class Sample:
     psi: Array
     p: Array
 
-    def rows(self, index: Index) -> Sample:
+    def rows(self, index: Index) -> Self:
         """Some of the rows, centred anew."""
         p = self.p[index] / self.p[index].sum()
         X, psi = self.X[index], self.psi[index]
-        return Sample(X - p @ X, psi - p @ psi, p)
+        return replace(self, X=X - p @ X, psi=psi - p @ psi, p=p)
 
-    def columns(self, index: Index) -> Sample:
+    def columns(self, index: Index) -> Self:
         """Some of the columns."""
-        return Sample(self.X[:, index].astype(float, copy=False), self.psi, self.p)
+        return replace(self, X=self.X[:, index].astype(float, copy=False))
 
 
 def stratified_folds(sample: Sample, k: int) -> list[Index]:
@@ -131,11 +131,15 @@ def varying_groups(groups: Any, varying: Mask, names: Any) -> Groups | None:
 def training_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Array, Any, Array, Folds]:
-    """Checked rows of positive weight: X, y, probabilities, and the folds among them.
+    """Checked rows of positive weight: X, y, probabilities, and the folds among them."""
+    return used_rows(estimator, *validate_training(estimator, X, y, sample_weight))
 
-    A selection rule that cannot hold is reported here, before the fit, not after.
+
+def used_rows(estimator: Any, X: Array, y: Any, p: Array) -> tuple[Array, Any, Array, Folds]:
+    """Rows of positive weight among checked rows: X, y, probabilities, and the folds among them.
+
+    A selection rule that cannot be met is reported here, before the fit.
     """
-    X, y, p = validate_training(estimator, X, y, sample_weight)
     select(np.zeros(X.shape[1]), estimator.n_features_to_select, estimator.threshold)
     used = p > 0
     folds = resolve_folds(estimator.cv, X, y, used)

@@ -263,6 +263,27 @@ def parse_groups(
     return Groups(membership, names)
 
 
+def disjoint_groups(
+    groups: Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]], feature_names: Sequence[str]
+) -> dict[str, Index]:
+    """The columns of each group by its name, for groups that are selected as one.
+
+    Every column belongs to one group; a column in two groups is an error.
+    """
+    parsed = parse_groups(groups, len(feature_names), feature_names)
+    twice = np.flatnonzero(parsed.n_memberships > 1)
+    if twice.size:
+        raise ValueError(
+            f"column {feature_names[twice[0]]!r} is in {parsed.n_memberships[twice[0]]} groups; "
+            "groups that are selected as one must be disjoint."
+        )
+    rows = parsed.membership
+    return {
+        name: rows.indices[rows.indptr[k] : rows.indptr[k + 1]].astype(np.intp)
+        for k, name in enumerate(parsed.names)
+    }
+
+
 def _column(column: Any, group: str, n_features: int, position: Mapping[str, int]) -> int:
     if isinstance(column, Integral) and not isinstance(column, bool):
         index = int(column)

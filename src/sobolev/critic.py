@@ -13,11 +13,12 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sobolev._typing import Array, Index
+from sobolev.targets import resolve_target
 
 # The statistics of a held-out row: the penalised witness, or the paper's witness itself.
 STATISTICS = ("risk", "witness")
@@ -73,8 +74,14 @@ class Critic(Protocol):
     def fit_validated(self, X: Array, y: Any) -> Any:
         """Fit to rows that were checked at the door; returns the fitted critic."""
 
-    def for_more_rows(self, ratio: float) -> Any:
-        """A copy for a fit to ``ratio`` times as many rows."""
+    def for_testing(self) -> Any:
+        """The critic as the tests fit it again and again: perhaps smaller, never worse at tests."""
+
+    def for_more_rows(self, before: int, after: int) -> Any:
+        """A copy for a fit to ``after`` rows, where this critic was for ``before`` rows."""
+
+    def reads_labels(self, y: Any) -> bool:
+        """Whether the critic takes y as labels, not as numbers."""
 
     def witness(self, X: Any, y: Any) -> Array:
         """The critic f(x, y) of each row."""
@@ -92,13 +99,25 @@ class CriticMixin:
     lam_: float
     independent_refits: bool = False
 
-    def for_more_rows(self, ratio: float) -> Any:
-        """A copy for a fit to ``ratio`` times as many rows.
+    def for_testing(self) -> Any:
+        """The estimator itself."""
+        return self
+
+    def for_more_rows(self, before: int, after: int) -> Any:
+        """A copy for a fit to ``after`` rows, where this critic was for ``before`` rows.
 
         The sampling noise that ``lam`` holds down falls as the number of rows grows, and ``lam``
         with it.
         """
-        return copy(self).set_params(lam=self.lam_ / ratio)  # type: ignore[attr-defined]
+        found: Any = copy(self)
+        found.lam_ = self.lam_ * before / after
+        return found.set_params(lam=found.lam_)
+
+    def reads_labels(self, y: Any) -> bool:
+        """Whether the critic takes y as labels, not as numbers."""
+        if hasattr(self, "target"):
+            return resolve_target(self.target).fit(y).classes_ is not None
+        return bool(is_classifier(self))
 
 
 def as_critic(estimator: Any) -> Any:
@@ -145,9 +164,17 @@ class PredictorCritic:
         self.estimator.fit(X, y)
         return self
 
-    def for_more_rows(self, ratio: float) -> PredictorCritic:
-        """A fresh copy: predictors choose their own penalties."""
-        return PredictorCritic(clone(self.estimator))
+    def for_testing(self) -> PredictorCritic:
+        """The estimator itself."""
+        return self
+
+    def for_more_rows(self, before: int, after: int) -> PredictorCritic:
+        """The same estimator, to be fitted again: predictors choose their own penalties."""
+        return self
+
+    def reads_labels(self, y: Any) -> bool:
+        """Whether the estimator is a classifier."""
+        return bool(is_classifier(self.estimator))
 
     def witness(self, X: Any, y: Any) -> Array:
         """The same as :meth:`risk`: a predictor has its loss only."""
@@ -181,9 +208,17 @@ class FrozenCritic:
         """Do nothing."""
         return self
 
-    def for_more_rows(self, ratio: float) -> FrozenCritic:
+    def for_testing(self) -> FrozenCritic:
         """The same critic."""
         return self
+
+    def for_more_rows(self, before: int, after: int) -> FrozenCritic:
+        """The same critic."""
+        return self
+
+    def reads_labels(self, y: Any) -> bool:
+        """Whether the critic takes y as labels, not as numbers."""
+        return bool(self.critic.reads_labels(y))
 
     def witness(self, X: Any, y: Any) -> Array:
         """The critic of each row."""

@@ -1,4 +1,4 @@
-"""The scikit-learn contract and the selection rule that every SIC estimator shares."""
+"""The selection rule that every SIC estimator shares: by rank, threshold or the mean."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Mask
+from sobolev.summary import SummaryMixin
 
 
 def select(
@@ -77,7 +79,7 @@ def _count(n_features_to_select: Any, d: int) -> int:
     )
 
 
-class SICSelectorMixin(SelectorMixin):
+class SICSelectorMixin(SummaryMixin, SelectorMixin):
     """Selector behaviour of an estimator with ``feature_importances_``.
 
     The estimator stores ``n_features_to_select`` and ``threshold`` as parameters.
@@ -86,6 +88,7 @@ class SICSelectorMixin(SelectorMixin):
     n_features_to_select: int | float | None
     threshold: float | None
     feature_importances_: Array
+    standardizer_: Standardizer
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self, "feature_importances_")
@@ -95,6 +98,11 @@ class SICSelectorMixin(SelectorMixin):
     def support_(self) -> Mask:
         """Mask of the selected features."""
         return self._get_support_mask()
+
+    def _notes(self) -> dict[int, str]:
+        screened = getattr(self, "screening_", None) is not None
+        note = "constant, or left out by screening" if screened else "constant"
+        return dict.fromkeys(np.flatnonzero(~self.standardizer_.varying).tolist(), note)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from sobolev._typing import Array, Index
-from sobolev.criterion import parse_groups
+from sobolev.criterion import disjoint_groups, parse_groups
 from sobolev.validation import feature_names
 
 # Selected features that a headline names, and rows of the table in a notebook.
@@ -25,14 +25,8 @@ def feature_units(feature_groups: Any, names: list[str]) -> dict[str, Index]:
     single = {name: np.array([j]) for j, name in enumerate(names)}
     if feature_groups is None:
         return single
-    parsed = parse_groups(feature_groups, len(names), names)
-    if parsed.n_memberships.max() > 1:
-        return single
-    rows = parsed.membership
-    return {
-        name: rows.indices[rows.indptr[k] : rows.indptr[k + 1]].astype(np.intp)
-        for k, name in enumerate(parsed.names)
-    }
+    overlap = parse_groups(feature_groups, len(names), names).n_memberships.max() > 1
+    return single if overlap else disjoint_groups(feature_groups, names)
 
 
 def headline(table: pd.DataFrame, fdr: float | None) -> str:
@@ -106,7 +100,7 @@ class SummaryMixin:
 
     def _notes(self) -> dict[int, str]:
         """Remarks by position of a column."""
-        return {int(j): "constant" for j in np.flatnonzero(self._summary_importances() == 0)}
+        return {}
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         found: dict[str, Any] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]

@@ -34,7 +34,7 @@ def test_help_imports_nothing_heavy(arguments):
 
 
 def test_every_option_is_explained(run):
-    names = ["select", "rank", "test", "simulate", "doctor", "demo", "reproduce"]
+    names = ["select", "rank", "test", "simulate", "doctor", "demo"]
     listed = run("--help").out
     for name in names:
         assert f"\n  {name} " in listed

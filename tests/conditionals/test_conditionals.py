@@ -39,16 +39,21 @@ def mixed(n=300, seed=0):
     return X
 
 
+def all_rows(X):
+    """Row numbers: the rows are those of the fit."""
+    return np.arange(len(X))
+
+
 def pit(nodes, weights, x):
-    """The law's mass below the observed value, half of that at it."""
+    """The mass below the observed value, half of that at it."""
     below = np.sum(weights * (nodes < x[:, None] - 1e-9), axis=1)
     return below + 0.5 * np.sum(weights * (np.abs(nodes - x[:, None]) <= 1e-9), axis=1)
 
 
 @pytest.mark.parametrize("model", CONTINUOUS, ids=repr)
-def test_grids_are_laws(model):
+def test_grids_are_distributions(model):
     X = correlated()
-    nodes, weights = model.fit(X).grid(X, 2)
+    nodes, weights = model.fit(X).grid(X, 2, all_rows(X))
     assert nodes.shape == weights.shape == (300, 100)
     np.testing.assert_allclose(weights.sum(axis=1), 1)
     assert (np.diff(nodes, axis=1) >= 0).all()
@@ -56,20 +61,21 @@ def test_grids_are_laws(model):
 
 @pytest.mark.parametrize("model", CONTINUOUS, ids=repr)
 @pytest.mark.parametrize("fresh", [False, True])
-def test_the_law_is_calibrated(model, fresh):
+def test_the_distribution_is_calibrated(model, fresh):
     """Uniform transforms, by a two-sample bound that a correct program breaks once in 10,000."""
     X = correlated(1000)
     rows = correlated(1000, seed=1) if fresh else X
     model = model.fit(X)
+    positions = None if fresh else all_rows(X)
     for j in range(2):
-        transform = pit(*model.grid(rows, j), rows[:, j])
+        transform = pit(*model.grid(rows, j, positions), rows[:, j])
         # The grid has steps of 0.01, and new rows see one draw of the residuals.
         assert kstest(transform, "uniform").statistic < 0.01 + 2.2 * np.sqrt(2 / 1000)
 
 
 def test_a_model_too_small_is_not_calibrated():
     X = correlated(1000)
-    nodes, weights = ResidualConditional().fit(X).grid(X, 0)
+    nodes, weights = ResidualConditional().fit(X).grid(X, 0, all_rows(X))
     centre = nodes.mean(axis=1, keepdims=True)
     assert kstest(pit(centre + 0.5 * (nodes - centre), weights, X[:, 0]), "uniform").pvalue < 1e-4
 
@@ -139,18 +145,18 @@ def test_shrinkage_leaves_nothing_of_a_common_factor():
 
 @pytest.mark.parametrize("model", [ResidualConditional(LinearRegression()), GaussianConditional()])
 def test_fitted_rows_are_predicted_by_models_without_them(model):
-    """Moving one row's value must not move its own law."""
+    """Moving one row's value must not move its own distribution."""
     X = correlated(60)
-    before = model.fit(X).grid(X, 0)[0][5].mean()
+    before = model.fit(X).grid(X, 0, all_rows(X))[0][5].mean()
     moved = X.copy()
     moved[5, 0] += 20  # pulls the models of the other folds, not its own
-    after = model.fit(moved).grid(moved, 0)[0][5]
+    after = model.fit(moved).grid(moved, 0, all_rows(moved))[0][5]
     assert np.median(after) == pytest.approx(before, abs=0.5)
 
 
 def test_categories_have_probabilities_of_their_values():
     X = mixed()
-    nodes, weights = CategoricalConditional().fit(X).grid(X, 1)
+    nodes, weights = CategoricalConditional().fit(X).grid(X, 1, all_rows(X))
     np.testing.assert_array_equal(nodes, np.tile([0.0, 1.0], (300, 1)))
     np.testing.assert_allclose(weights.sum(axis=1), 1)
     assert weights.min() > 0
@@ -171,7 +177,7 @@ def test_a_value_that_a_fold_lacks_is_possible():
     X = mixed(60)
     X[:, 2] = 0
     X[7, 2] = 1
-    weights = CategoricalConditional().fit(X).grid(X, 2)[1]
+    weights = CategoricalConditional().fit(X).grid(X, 2, all_rows(X))[1]
     assert np.isfinite(weights).all()
     assert weights[7, 1] > 0
 
@@ -186,12 +192,13 @@ def test_mixed_chooses_by_the_number_of_values():
 def test_draws_follow_the_grid():
     X = mixed()
     model = MixedConditional().fit(X)
-    drawn = model.sample(X, 1, 400, random_state=0)
-    expected = model.grid(X, 1)[1][:, 1]
+    drawn = model.sample(X, 1, 400, random_state=0, rows=all_rows(X))
+    expected = model.grid(X, 1, all_rows(X))[1][:, 1]
     error = np.sqrt(expected * (1 - expected) / 400)
     # 300 rows, six standard errors each: a correct program fails once in a million.
     assert np.all(np.abs(drawn.mean(axis=1) - expected) < 6 * error + 1e-9)
-    np.testing.assert_array_equal(drawn, model.sample(X, 1, 400, random_state=0))
+    again = model.sample(X, 1, 400, random_state=0, rows=all_rows(X))
+    np.testing.assert_array_equal(drawn, again)
 
 
 def test_errors_name_the_remedy():
@@ -205,15 +212,15 @@ def test_errors_name_the_remedy():
 
 
 def heavy(n=600, d=8, seed=0):
-    """Rows of a multivariate t law: far out in all columns at once."""
+    """Rows of a multivariate t distribution: far out in all columns at once."""
     rng = np.random.default_rng(seed)
     return correlated(n, d, seed) / np.sqrt(rng.chisquare(3, (n, 1)) / 3)
 
 
-def test_the_law_is_wide_where_the_row_is_far_out():
+def test_the_distribution_is_wide_where_the_row_is_far_out():
     X = heavy()
     model = ResidualConditional().fit(X)
-    nodes, weights = model.grid(X, 0)
+    nodes, weights = model.grid(X, 0, all_rows(X))
     width = nodes[:, 75] - nodes[:, 25]
     assert np.corrcoef(np.log(width), np.log(np.abs(X[:, 1:]).mean(axis=1)))[0, 1] > 0.99
     outer = width > np.quantile(width, 0.8)
@@ -223,13 +230,13 @@ def test_the_law_is_wide_where_the_row_is_far_out():
     beyond = np.mean(np.abs(transform[outer] - 0.5) > 0.4)
     assert beyond < 0.2 + 4 * np.sqrt(0.2 * 0.8 / 120)
     constant = ResidualConditional(scale=None).fit(X)
-    flat = pit(*constant.grid(X, 0), X[:, 0])
+    flat = pit(*constant.grid(X, 0, all_rows(X)), X[:, 0])
     assert np.mean(np.abs(flat[outer] - 0.5) > 0.4) > beyond + 0.1
 
 
-def test_the_law_of_normal_rows_has_one_width():
+def test_the_distribution_of_normal_rows_has_one_width():
     X = correlated(600)
-    nodes, _ = ResidualConditional().fit(X).grid(X, 0)
+    nodes, _ = ResidualConditional().fit(X).grid(X, 0, all_rows(X))
     width = nodes[:, 75] - nodes[:, 25]
     assert np.ptp(width) < 1e-9
 
@@ -253,3 +260,16 @@ def test_fitted_models_pickle_after_use(model):
     before = model.fit(X).grid(rows, 1)
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.grid(rows, 1), before)
+
+
+def test_a_row_number_decides_not_the_bytes_of_the_row():
+    """The same rows as new ones get the full model; wrong shapes are refused."""
+    X = correlated(60)
+    model = GaussianConditional().fit(X)
+    known, new = model.grid(X, 0, all_rows(X))[0], model.grid(X, 0)[0]
+    assert not np.allclose(known, new)
+    some = np.array([7, -1, 3])
+    mixed_rows = model.grid(X[[7, 7, 3]], 0, some)[0]
+    np.testing.assert_allclose(mixed_rows, [known[7], new[7], known[3]])
+    with pytest.raises(ValueError, match="rows has the shape"):
+        model.grid(X, 0, [1, 2])

@@ -19,6 +19,7 @@ from sobolev.conditionals import (
 from sobolev.conditionals._checks import transform
 from sobolev.conditionals.diagnostics import THRESHOLDS, diagnose_conditional, warn_if_misfit
 from sobolev.exceptions import ConditionalModelWarning
+from sobolev.plotting import plot_conditional
 
 LEVELS = (np.arange(100) + 0.5) / 100
 CHECKS = list(THRESHOLDS)
@@ -73,10 +74,10 @@ class InSample:
 class Marginal(Conditional):
     """The values of the column, whatever the others are."""
 
-    def _fit(self, X):
+    def learn(self, X):
         self.X_ = X
 
-    def _grid(self, X, j, known):
+    def distribution(self, X, j, rows):
         nodes = np.tile(self.X_[:, j], (X.shape[0], 1))
         return nodes, np.full(nodes.shape, 1 / nodes.shape[1])
 
@@ -252,7 +253,7 @@ def test_constant_columns_and_lonely_columns(model):
     assert lonely.score == 1
     nothing = diagnose_conditional(model.fit(X[:, [1, 1]]), X[:, [1, 1]])
     assert nothing.score == 1
-    nothing.plot().figure.canvas.draw()
+    plot_conditional(nothing).figure.canvas.draw()
     plt.close("all")
 
 
@@ -279,6 +280,8 @@ def test_the_warning_names_columns_and_remedy():
 
 def test_errors_name_the_remedy():
     X, model = correlated(), Truth()
+    with pytest.raises(ValueError, match="refit=False for new rows"):
+        diagnose_conditional(GaussianConditional().fit(X), X[:50])
     with pytest.raises(TypeError, match="grid"):
         diagnose_conditional(3, X)
     with pytest.raises(ValueError, match="holds 'z'"):
@@ -302,7 +305,7 @@ def test_the_plot_names_the_worst_columns(d):
     model = Marginal().fit(X)
     found = diagnose_conditional(model, pd.DataFrame(X, columns=names))
     assert len(found.failing) == d
-    ax = found.plot()
+    ax = plot_conditional(found)
     ax.figure.canvas.draw()  # a bad formula would fail here
     labels = [text.get_text() for text in ax.figure.axes[1].get_legend().get_texts()]
     shown = min(d, 6)
@@ -310,7 +313,7 @@ def test_the_plot_names_the_worst_columns(d):
     assert labels[shown:] == ([f"and {d - 6} more"] if d > 6 else [])
     assert ax.get_title(loc="left").startswith(f"{d} of {d} columns fail")
     _, given = plt.subplots()
-    assert found.plot(given) is given
+    assert plot_conditional(found, given) is given
     assert len(given.figure.axes) == 1
     worst = found.pit[:, list(found.columns).index(found.failing[0])]
     line = given.lines[1]  # after the line at zero

@@ -67,9 +67,9 @@ def fitted():
 
 
 def test_grids_are_laws(fitted):
-    for rows in (ring(), ring(30, seed=1)):
+    for rows, known in ((ring(), np.arange(400)), (ring(30, seed=1), None)):
         for j, width in enumerate([10, 10, 3, 10]):
-            nodes, weights = fitted.grid(rows, j)
+            nodes, weights = fitted.grid(rows, j, known)
             assert nodes.shape == weights.shape == (len(rows), width)
             np.testing.assert_allclose(weights.sum(axis=1), 1)
             assert (weights > 0).all()
@@ -93,7 +93,8 @@ def test_the_law_is_calibrated(fitted, fresh):
     """
     rows, rng = ring(seed=1) if fresh else ring(), np.random.default_rng(0)
     for j in range(4):
-        transform = pit(*fitted.grid(rows, j), rows[:, j], rng)
+        known = None if fresh else np.arange(len(rows))
+        transform = pit(*fitted.grid(rows, j, known), rows[:, j], rng)
         assert kstest(transform, "uniform").statistic < 0.11 * np.sqrt(2)
 
 
@@ -128,7 +129,7 @@ def test_fitted_rows_are_predicted_by_networks_without_them():
     model = NeuralConditional(n_bins=4, hidden=16, epochs=5).fit(X)
     for k in range(5):
         rows = model.folds_ == k
-        own = model.grid(X[rows], 0)[1]
+        own = model.grid(X[rows], 0, np.flatnonzero(rows))[1]
         law = model.networks_.law(X[rows], np.zeros(rows.sum(), dtype=int), k, model.bins_)
         np.testing.assert_allclose(own, law)
     # A new row is predicted by the last network.

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -15,11 +16,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sobolev import ConvexSIC
-from sobolev.convex import LandmarkMap
-from sobolev.convex.fitting import LAMS, measure_forms
+from sobolev.convex import Alternating, AutoMap, BlockCoordinateDescent, FourierMap, LandmarkMap
+from sobolev.convex.fitting import LAMS
+from sobolev.convex.training import prepare
 from sobolev.criterion import normalized_importances
 from sobolev.datasets import make_sinexp
 from sobolev.exceptions import ConvergenceWarning, DataWarning
+from sobolev.targets import TargetEncoder
 
 N, D = 120, 8
 DATA = make_sinexp(N, D, random_state=0)
@@ -30,9 +33,23 @@ SEVERAL = np.column_stack([Y, X[:, 0] - X[:, 1]])
 MAPS = ["landmark", "fourier", "linear", "polynomial"]
 
 
-def sic(**parameters):
-    """A fast estimator whose result does not depend on when the test runs."""
-    return ConvexSIC(**({"lam": 0.03, "random_state": 0, "n_components": 60} | parameters))
+SIZED_MAPS = {"auto": AutoMap, "landmark": LandmarkMap, "fourier": FourierMap}
+SOLVERS = {"alternating": Alternating, "bcd": BlockCoordinateDescent}
+SOLVER_FIELDS = {field.name for field in fields(BlockCoordinateDescent)}
+
+
+def sic(feature_map="auto", n_components=60, solver="alternating", **parameters):
+    """A fast estimator whose result does not depend on when the test runs.
+
+    Fields of the solver are passed on to it, ``n_components`` to the map.
+    """
+    settings = {name: parameters.pop(name) for name in SOLVER_FIELDS & parameters.keys()}
+    if isinstance(feature_map, str) and feature_map in SIZED_MAPS:
+        feature_map = SIZED_MAPS[feature_map](n_components)
+    if settings:
+        solver = SOLVERS[solver](**settings)
+    options = {"lam": 0.03, "random_state": 0, "feature_map": feature_map, "solver": solver}
+    return ConvexSIC(**(options | parameters))
 
 
 def importances(*data, sample_weight=None, **parameters):
@@ -62,8 +79,8 @@ def test_fixed_point_of_every_measure(measure, y, solver):
     fitted = sic(
         measure=measure, solver=solver, tol=1e-7, max_iter=3000, n_components=30, epsilon=1e-8
     ).fit(X, y)
-    sample, settings, _ = clone(fitted)._prepare(X, y, None)
-    forms = measure_forms(fitted.critic_.bound, sample, settings.measure, settings.seed)
+    rows, settings, _ = prepare(clone(fitted), X, y, np.full(N, 1 / N))
+    forms = rows.forms(fitted.critic_.bound, settings.measure, settings.seed)
     U = fitted.critic_.U
     U = U if U.shape == forms.M.shape else U.T.reshape(-1, 1)
     eta = normalized_importances(forms.squared_gradients(U), 1e-8)
@@ -76,13 +93,13 @@ def test_fixed_point_of_every_measure(measure, y, solver):
 
 @pytest.mark.parametrize("feature_map", MAPS)
 def test_solvers_agree(feature_map):
-    options = {"feature_map": feature_map, "recursions": 1, "tol": 1e-7, "max_iter": 5000}
+    options = {"feature_map": feature_map, "rounds": 1, "tol": 1e-7, "max_iter": 5000}
     first = importances(X, Y, **options)
     np.testing.assert_allclose(importances(X, Y, solver="bcd", **options), first, atol=1e-5)
 
 
 def test_continuation_in_epsilon_reaches_the_same_point():
-    options = {"recursions": 1, "tol": 1e-8, "max_iter": 3000}
+    options = {"rounds": 1, "tol": 1e-8, "max_iter": 3000}
     direct = importances(X, Y, epsilon=1e-8, **options)
     path = importances(X, Y, epsilon=(1e-2, 1e-5, 1e-8), **options)
     np.testing.assert_allclose(path, direct, atol=1e-6)
@@ -96,7 +113,7 @@ def test_one_feature_has_all_the_importance(feature_map):
 
 
 def test_mean_witness_on_the_training_rows_is_twice_the_criterion():
-    """The mean difference: E f under the joint law, the product's being zero."""
+    """The mean difference: E f under the joint distribution; under the product it is zero."""
     for y in (Y, LABELS, SEVERAL):
         fitted = sic().fit(X, y)
         assert fitted.witness(X, y).mean() == pytest.approx(2 * fitted.sic_, rel=1e-8)
@@ -193,7 +210,7 @@ def test_unit_and_origin_of_the_response_do_not_matter(feature_map):
 
 
 def test_normal_scores_make_monotone_transforms_irrelevant():
-    options = {"target_basis": "normal_scores"}
+    options = {"target": TargetEncoder(basis="normal_scores")}
     first = importances(X, Y, **options)
     np.testing.assert_allclose(importances(X, np.exp(3 * Y), **options), first, atol=1e-8)
 
@@ -284,7 +301,7 @@ def test_constant_columns_get_nothing(feature_map, value):
 def test_constant_columns_are_named():
     frame = pd.DataFrame(X, columns=NAMES).assign(flat=1.0)
     with pytest.warns(DataWarning, match="'flat'"):
-        sic(groups={"pair": ["flat", "gene0"]}).fit(frame, Y)
+        sic(feature_groups={"pair": ["flat", "gene0"]}).fit(frame, Y)
 
 
 def test_only_constant_columns_are_an_error():
@@ -344,17 +361,17 @@ def test_sparse_rows_are_refused_with_the_remedy():
         ({"max_iter": 0}, ValueError, "max_iter=0"),
         ({"max_iter": 1.5}, TypeError, "max_iter"),
         ({"n_components": 0}, ValueError, "n_components=0"),
-        ({"recursions": "many"}, TypeError, "recursions"),
+        ({"rounds": "many"}, TypeError, "rounds"),
         ({"solver": "newton"}, ValueError, 'solver=.newton.*"alternating", "bcd"'),
         ({"measure": "uniform"}, ValueError, "measure='uniform'"),
         ({"feature_map": "spline"}, ValueError, "feature_map='spline'"),
         ({"feature_map": 3}, TypeError, "feature_map must be a name or an object"),
-        ({"target_type": "count"}, ValueError, "target='count'"),
-        ({"target_basis": "spline"}, ValueError, "basis='spline'"),
-        ({"target_basis": "polynomial", "target_degree": 99}, ValueError, "degree=99"),
-        ({"groups": [[0, 99]]}, ValueError, "column 99"),
-        ({"groups": [0, 1]}, TypeError, "group 'group0'"),
-        ({"select_targets": True, "measure": "joint"}, ValueError, "select_targets"),
+        ({"target": "count"}, ValueError, "target='count'"),
+        ({"target": TargetEncoder(basis="spline")}, ValueError, "basis='spline'"),
+        ({"target": TargetEncoder(basis="polynomial", degree=99)}, ValueError, "degree=99"),
+        ({"feature_groups": [[0, 99]]}, ValueError, "column 99"),
+        ({"feature_groups": [0, 1]}, TypeError, "group 'group0'"),
+        ({"target": TargetEncoder(select=True), "measure": "joint"}, ValueError, "select=True"),
         ({"n_features_to_select": 99}, ValueError, "n_features_to_select=99"),
         ({"n_features_to_select": 3, "threshold": 0.1}, ValueError, "not both"),
         ({"cv": 1, "lam": "auto"}, ValueError, "cv=1"),
@@ -389,7 +406,7 @@ def test_new_rows_are_checked():
 
 def test_too_few_iterations_are_reported():
     with pytest.warns(ConvergenceWarning, match="max_iter=2 iterations"):
-        sic(max_iter=2, tol=1e-9, recursions=1).fit(X, Y)
+        sic(max_iter=2, tol=1e-9, rounds=1).fit(X, Y)
 
 
 # Kinds of input
@@ -584,7 +601,7 @@ def test_splitters_that_need_groups_can_be_given_as_splits():
 
 
 def test_singleton_groups_change_nothing():
-    fitted = sic(groups=[[j] for j in range(D)]).fit(X, Y)
+    fitted = sic(feature_groups=[[j] for j in range(D)]).fit(X, Y)
     np.testing.assert_allclose(fitted.feature_importances_, importances(X, Y), atol=1e-8)
     np.testing.assert_allclose(fitted.group_importances_, fitted.feature_importances_, rtol=1e-9)
 
@@ -597,8 +614,8 @@ GROUPS = {"disjoint": {"a": [0, 1], "b": [2, 3, 4]}, "overlapping": {"a": [0, 1,
 def test_groups_by_position_and_by_name(groups, feature_map):
     frame = pd.DataFrame(X, columns=NAMES)
     by_name = {name: [NAMES[j] for j in columns] for name, columns in groups.items()}
-    first = sic(groups=groups, feature_map=feature_map).fit(frame, Y)
-    second = sic(groups=by_name, feature_map=feature_map).fit(frame, Y)
+    first = sic(feature_groups=groups, feature_map=feature_map).fit(frame, Y)
+    second = sic(feature_groups=by_name, feature_map=feature_map).fit(frame, Y)
     np.testing.assert_array_equal(first.feature_importances_, second.feature_importances_)
     alone = [NAMES[j] for j in range(D) if not any(j in g for g in groups.values())]
     assert first.group_names_ == second.group_names_ == ["a", "b", *alone]
@@ -611,7 +628,7 @@ def test_groups_by_position_and_by_name(groups, feature_map):
 
 
 def test_one_group_of_everything_has_all_the_importance():
-    fitted = sic(groups=[list(range(D))]).fit(X, Y)
+    fitted = sic(feature_groups=[list(range(D))]).fit(X, Y)
     np.testing.assert_allclose(fitted.group_importances_, [1.0])
     assert fitted.feature_importances_.sum() == pytest.approx(1.0)
 
@@ -620,7 +637,9 @@ def test_a_group_of_noise_has_little_importance():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((300, 9))
     y = rows[:, 0] * rows[:, 1] + rows[:, 2]
-    fitted = sic(groups={"signal": [0, 1, 2], "noise": [3, 4, 5], "more": [6, 7, 8]}).fit(rows, y)
+    fitted = sic(feature_groups={"signal": [0, 1, 2], "noise": [3, 4, 5], "more": [6, 7, 8]}).fit(
+        rows, y
+    )
     assert fitted.group_importances_[0] > 0.9
 
 
@@ -631,7 +650,7 @@ def test_an_irrelevant_response_weighs_little():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((300, 4))
     y = np.column_stack([rows[:, 0] + rows[:, 1], rng.standard_normal(300), np.sin(2 * rows[:, 0])])
-    fitted = sic(select_targets=True, lam=0.1, n_components=100).fit(rows, y)
+    fitted = sic(target=TargetEncoder(select=True), lam=0.1, n_components=100).fit(rows, y)
     zeta = fitted.target_importances_
     assert zeta.sum() == pytest.approx(1.0)
     assert zeta[1] < 0.1 < 0.3 < zeta[[0, 2]].min()
@@ -641,8 +660,8 @@ def test_an_irrelevant_response_weighs_little():
 
 def test_importances_of_responses_follow_their_columns():
     y = np.column_stack([Y, X[:, 0], X[:, 1] + Y])
-    first = sic(select_targets=True, tol=1e-7).fit(X, y)
-    second = sic(select_targets=True, tol=1e-7).fit(X, 1e3 * y[:, ::-1])
+    first = sic(target=TargetEncoder(select=True), tol=1e-7).fit(X, y)
+    second = sic(target=TargetEncoder(select=True), tol=1e-7).fit(X, 1e3 * y[:, ::-1])
     np.testing.assert_allclose(
         second.target_importances_, first.target_importances_[::-1], atol=1e-5
     )
@@ -650,7 +669,7 @@ def test_importances_of_responses_follow_their_columns():
 
 def test_labels_cannot_be_weighed():
     with pytest.raises(ValueError, match="needs numeric responses"):
-        sic(select_targets=True).fit(X, LABELS)
+        sic(target=TargetEncoder(select=True)).fit(X, LABELS)
 
 
 # Finding features
@@ -749,10 +768,10 @@ def test_clone_refits_to_the_same_critic():
 
 
 def test_refitting_forgets_the_fit_before():
-    fitted = sic(groups=[[0, 1]]).fit(X, LABELS)
+    fitted = sic(feature_groups=[[0, 1]]).fit(X, LABELS)
     assert hasattr(fitted, "classes_")
     assert hasattr(fitted, "group_importances_")
-    fitted.set_params(groups=None).fit(X, Y)
+    fitted.set_params(feature_groups=None).fit(X, Y)
     assert not hasattr(fitted, "classes_")
     assert not hasattr(fitted, "group_importances_")
     np.testing.assert_array_equal(fitted.feature_importances_, importances(X, Y))
@@ -795,7 +814,7 @@ def test_progress_goes_to_standard_error(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert "fitting at lam" in err
-    sic(verbose=2, recursions=1).fit(X, Y)
+    sic(verbose=2, rounds=1).fit(X, Y)
     out, err = capsys.readouterr()
     assert out == ""
     assert "round 1, iteration 0, SIC" in err
@@ -806,7 +825,7 @@ def test_a_fitted_fourier_critic_does_not_keep_the_rows():
     sizes = []
     for n in (300, 3000):
         rows, response = rng.normal(size=(n, 5)), rng.normal(size=n)
-        fitted = sic(feature_map="fourier", n_components=32, recursions=1).fit(rows, response)
+        fitted = sic(feature_map="fourier", n_components=32, rounds=1).fit(rows, response)
         sizes.append(len(pickle.dumps(fitted)))
     assert sizes[1] < 1.05 * sizes[0]
 

@@ -10,6 +10,7 @@ from sobolev.convex.feature_maps import (
     AUTO_FOURIER_ROWS,
     MAX_LANDMARKS,
     MAX_RESOLUTION,
+    AutoMap,
     CustomMap,
     FourierMap,
     LandmarkMap,
@@ -274,22 +275,30 @@ def test_own_map_of_the_wrong_shape_is_named(rng, values, derivative, message):
     ],
 )
 def test_maps_by_name(name, n, kind):
-    resolved = resolve_feature_map(name, 12, n)
-    assert isinstance(resolved, kind)
-    if kind in (LandmarkMap, FourierMap):
-        assert resolved.n_components == 12
+    assert isinstance(resolve_feature_map(name, n), kind)
+
+
+@pytest.mark.parametrize(("n", "kind"), [(10, LandmarkMap), (10**6, FourierMap)])
+def test_the_map_for_any_number_of_rows_has_a_size(n, kind):
+    assert resolve_feature_map(AutoMap(12), n) == kind(12)
+    assert resolve_feature_map("auto", n) == kind()
+
+
+def test_precision_is_that_of_the_solver():
+    assert resolve_feature_map(FourierMap(12), 10, single=True) == FourierMap(12, single=True)
+    assert resolve_feature_map("fourier", 10, single=True).single
 
 
 def test_a_map_object_is_taken_as_it_is():
     spec = LandmarkMap(bandwidth=2.0)
-    assert resolve_feature_map(spec, 5, 10) is spec
+    assert resolve_feature_map(spec, 10) is spec
 
 
 def test_unknown_maps_are_named():
     with pytest.raises(ValueError, match="feature_map='spline' is unknown"):
-        resolve_feature_map("spline", None, 10)
+        resolve_feature_map("spline", 10)
     with pytest.raises(TypeError, match=r"values\(X\) and derivative\(X, j\); got int"):
-        resolve_feature_map(3, None, 10)
+        resolve_feature_map(3, 10)
 
 
 def test_value_spacing_of_discrete_and_continuous_columns():

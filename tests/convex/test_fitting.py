@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sobolev._sample import Sample, choose_lam, response_order, stratified_folds
+from sobolev._sample import choose_lam, response_order, stratified_folds
 from sobolev.convex.cross_validation import cross_validate
 from sobolev.convex.feature_maps import FourierMap, LandmarkMap, LinearMap, PolynomialMap
 from sobolev.convex.fitting import (
@@ -14,9 +14,7 @@ from sobolev.convex.fitting import (
     METRIC_POWER,
     REFERENCE_LAM,
     Settings,
-    bind,
     fit_critic,
-    measure_forms,
     next_metric,
     path,
     row_risk,
@@ -24,24 +22,25 @@ from sobolev.convex.fitting import (
     start_metric,
 )
 from sobolev.convex.quadratics import CoupledForms
-from sobolev.convex.solvers import JointSolution, Penalties, alternating
+from sobolev.convex.rows import Rows
+from sobolev.convex.solvers import Alternating, BlockCoordinateDescent, Penalties, alternating
 from sobolev.criterion import normalized_importances, parse_groups
 from sobolev.datasets import make_sinexp, make_xor
 
 
 @pytest.fixture
 def sample(draw_sample):
-    return Sample(*draw_sample(n=60, k=1))
+    return Rows(*draw_sample(n=60, k=1))
 
 
 def standardized(X, y, p=None):
     p = np.full(len(y), 1 / len(y)) if p is None else p
     X, psi = X - p @ X, (y - p @ y)[:, None]
-    return Sample(X / np.sqrt(p @ X**2), psi / np.sqrt(p @ psi**2), p)
+    return Rows(X / np.sqrt(p @ X**2), psi / np.sqrt(p @ psi**2), p)
 
 
 def test_a_subsample_is_centred_and_keeps_its_weights(draw_sample):
-    sample = Sample(*draw_sample(n=30, k=2, weighted=True))
+    sample = Rows(*draw_sample(n=30, k=2, weighted=True))
     rows = np.array([1, 4, 9, 20])
     part = sample.rows(rows)
     np.testing.assert_allclose(part.p, sample.p[rows] / sample.p[rows].sum())
@@ -55,7 +54,7 @@ def test_a_subsample_is_centred_and_keeps_its_weights(draw_sample):
 
 @pytest.mark.parametrize(("n", "k"), [(60, 5), (61, 5), (7, 5), (4, 5)])
 def test_folds_partition_the_rows(draw_sample, n, k):
-    folds = stratified_folds(Sample(*draw_sample(n=n, k=1)), k)
+    folds = stratified_folds(Rows(*draw_sample(n=n, k=1)), k)
     assert len(folds) == min(k, n // 2)
     np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(n))
     sizes = [f.size for f in folds]
@@ -72,7 +71,7 @@ def labels_and_signs():
     """Rows with equal responses and equal norms: nothing but signs tells them apart."""
     rng = np.random.default_rng(0)
     X = np.unique(rng.choice([-1.0, 1.0], size=(80, 9)), axis=0)
-    return Sample(X, np.where(X[:, :1] > 0, 1.0, -1.0), np.full(len(X), 1 / len(X)))
+    return Rows(X, np.where(X[:, :1] > 0, 1.0, -1.0), np.full(len(X), 1 / len(X)))
 
 
 @pytest.mark.parametrize("kind", ["numbers", "signs"])
@@ -82,7 +81,7 @@ def test_folds_do_not_depend_on_the_order_of_rows_or_columns(sample, kind, seed)
     n, d = sample.X.shape
     rng = np.random.default_rng(seed)
     rows, columns = rng.permutation(n), rng.permutation(d)
-    moved = Sample(sample.X[rows][:, columns], sample.psi[rows], sample.p[rows])
+    moved = Rows(sample.X[rows][:, columns], sample.psi[rows], sample.p[rows])
     found = {frozenset(rows[fold]) for fold in stratified_folds(moved, 5)}
     assert found == {frozenset(fold) for fold in stratified_folds(sample, 5)}
 
@@ -98,9 +97,9 @@ def test_folds_do_not_depend_on_the_order_of_rows_or_columns(sample, kind, seed)
 def test_forms_of_a_measure_equal_its_expectations(spec, measure, k, draw_sample, bind_map):
     """E f² and E|d_j f|² under mu, from values of f at the pairs that mu weighs."""
     n, seed = 12, 5
-    sample = Sample(*draw_sample(n=n, k=k))
+    sample = Rows(*draw_sample(n=n, k=k))
     bound = spec.bind(sample.X, np.ones(4), sample.p, np.random.default_rng(0))
-    forms = measure_forms(bound, sample, measure, seed)
+    forms = sample.forms(bound, measure, seed)
     center = sample.p @ bound.values(sample.X)
     size = center.size
     U = np.random.default_rng(1).standard_normal((size, k))
@@ -136,10 +135,9 @@ def test_forms_of_a_measure_equal_its_expectations(spec, measure, k, draw_sample
 @pytest.mark.parametrize("measure", ["product", "permuted", "mixture", "joint"])
 @pytest.mark.parametrize("spec", [LandmarkMap(15), FourierMap(12), LinearMap()])
 def test_every_measure_has_its_fixed_point(spec, measure, k, draw_sample):
-    sample = Sample(*draw_sample(n=40, k=k))
-    settings = Settings(
-        spec, tau=0.01, epsilons=(1e-8,), measure=measure, rounds=1, max_iter=5000, tol=1e-9
-    )
+    sample = Rows(*draw_sample(n=40, k=k))
+    solver = Alternating(epsilon=1e-8, rounds=1, max_iter=5000, tol=1e-9)
+    settings = Settings(spec, solver, tau=0.01, measure=measure)
     fit = fit_critic(sample, settings, 0.1)
     eta, U = fit.solution.eta, fit.solution.U
     squares = fit.forms.squared_gradients(U)
@@ -162,7 +160,7 @@ def test_a_weighted_permutation_keeps_the_law_of_the_response():
     w = np.where(y > 1, 10.0, 1.0)
     sample = standardized(rng.standard_normal((n, 2)), y, w / w.sum())
     bound = LinearMap().bind(sample.X, np.ones(2), sample.p, rng)
-    forms = measure_forms(bound, sample, "permuted", 0)
+    forms = sample.forms(bound, "permuted", 0)
     assert forms.linear.mass == pytest.approx(1.0, abs=0.1)
 
 
@@ -170,24 +168,25 @@ def test_a_weighted_permutation_keeps_the_law_of_the_response():
 
 
 def test_solve_follows_the_settings(sample):
-    settings = Settings(FourierMap(10), tol=1e-9, max_iter=3000, epsilons=(1e-8,))
-    forms = measure_forms(bind(sample, settings, np.ones(4)), sample, "product", 0)
+    settings = Settings(FourierMap(10), Alternating(tol=1e-9, max_iter=3000, epsilon=1e-8))
+    forms = sample.forms(sample.bind(settings.map, np.ones(4), settings.seed))
     plain = solve(forms, settings, 0.1)
-    for other in (
-        replace(settings, solver="bcd", tol=1e-7),
-        replace(settings, epsilons=(1e-3, 1e-5, 1e-8)),
+    for solver in (
+        BlockCoordinateDescent(tol=1e-7, max_iter=3000, epsilon=1e-8),
+        replace(settings.solver, epsilon=(1e-3, 1e-5, 1e-8)),
     ):
+        other = replace(settings, solver=solver)
         np.testing.assert_allclose(solve(forms, other, 0.1).eta, plain.eta, atol=1e-6)
     short = solve(forms, settings, 0.1, max_iter=1)
     assert short.n_iter == 1
     joint = solve(forms, replace(settings, output_weights=np.eye(1)), 0.1)
-    assert isinstance(joint, JointSolution)
+    assert joint.target_squares.shape == (1,)
     np.testing.assert_allclose(joint.zeta, [1.0])
 
 
 def test_path_solutions_do_not_depend_on_the_warm_start(sample):
-    settings = Settings(FourierMap(10), tol=1e-10, max_iter=5000, epsilons=(1e-6,))
-    forms = measure_forms(bind(sample, settings, np.ones(4)), sample, "product", 0)
+    settings = Settings(FourierMap(10), Alternating(tol=1e-10, max_iter=5000, epsilon=1e-6))
+    forms = sample.forms(sample.bind(settings.map, np.ones(4), settings.seed))
     warm = path(forms, settings, (1.0, 0.1, 0.01), None)
     for lam, solution in zip((1.0, 0.1, 0.01), warm, strict=True):
         np.testing.assert_allclose(solution.eta, solve(forms, settings, lam).eta, atol=1e-7)
@@ -195,14 +194,14 @@ def test_path_solutions_do_not_depend_on_the_warm_start(sample):
 
 def test_metric_follows_the_importances(sample):
     settings = Settings(LinearMap())
-    forms = measure_forms(bind(sample, settings, np.ones(4)), sample, "product", 0)
+    forms = sample.forms(sample.bind(settings.map, np.ones(4), settings.seed))
     groups = parse_groups([[0, 1]], 4)
     for grouping in (None, groups):
         solution = alternating(forms, Penalties(0.1), grouping)
         eta = solution.eta
         if grouping is not None:
             eta = grouping.feature_importances(eta, solution.squared_gradients)
-        metric = next_metric(solution, grouping)
+        metric = next_metric(solution, replace(settings, groups=grouping))
         np.testing.assert_allclose(metric, (eta / eta.max()) ** METRIC_POWER + METRIC_FLOOR)
         assert metric.argmax() == eta.argmax()
         assert metric.min() >= METRIC_FLOOR
@@ -210,7 +209,7 @@ def test_metric_follows_the_importances(sample):
 
 @pytest.mark.parametrize("spec", [LinearMap(), PolynomialMap(2)])
 def test_maps_without_a_metric_take_one_round(spec, sample):
-    assert fit_critic(sample, Settings(spec, rounds=10), 0.1).n_rounds == 1
+    assert fit_critic(sample, Settings(spec, Alternating(rounds=10)), 0.1).n_rounds == 1
 
 
 def test_rounds_stop_when_the_importances_settle():
@@ -218,7 +217,10 @@ def test_rounds_stop_when_the_importances_settle():
     sample = standardized(data.data, data.target)
     seen = []
     fit = fit_critic(
-        sample, Settings(LandmarkMap(), rounds=30), 0.03, callback=lambda *call: seen.append(call)
+        sample,
+        Settings(LandmarkMap(), Alternating(rounds=30)),
+        0.03,
+        callback=lambda *call: seen.append(call),
     )
     assert 1 < fit.n_rounds < 30
     assert [number for number, *_ in seen] == sorted(number for number, *_ in seen)
@@ -227,9 +229,9 @@ def test_rounds_stop_when_the_importances_settle():
     # One round more, from where it stopped, changes little.
     again = fit_critic(
         sample,
-        Settings(LandmarkMap(), rounds=1),
+        Settings(LandmarkMap(), Alternating(rounds=1)),
         0.03,
-        start=(next_metric(fit.solution, None), fit.solution.eta),
+        start=(next_metric(fit.solution, Settings(LandmarkMap())), fit.solution.eta),
     )
     assert 0.5 * np.abs(again.solution.eta - fit.solution.eta).sum() < 0.05
 
@@ -239,7 +241,9 @@ def test_the_recursive_metric_sharpens_the_importances():
     data = make_sinexp(250, 30, random_state=0)
     sample = standardized(data.data, data.target)
     shares = [
-        fit_critic(sample, Settings(LandmarkMap(), rounds=rounds), 0.03).solution.eta[:6].sum()
+        fit_critic(sample, Settings(LandmarkMap(), Alternating(rounds=rounds)), 0.03)
+        .solution.eta[:6]
+        .sum()
         for rounds in (1, 10)
     ]
     assert shares[1] > shares[0] + 0.1
@@ -292,7 +296,7 @@ def test_screen_does_not_depend_on_the_order_of_columns():
     data = make_xor(300, 40, random_state=0)
     sample = standardized(data.data, data.target)
     order = np.random.default_rng(0).permutation(40)
-    moved = Sample(sample.X[:, order], sample.psi, sample.p)
+    moved = Rows(sample.X[:, order], sample.psi, sample.p)
     np.testing.assert_allclose(start_metric(moved), start_metric(sample)[order], rtol=1e-9)
 
 
@@ -308,8 +312,8 @@ def test_row_risk_is_the_penalised_witness():
 
 def test_risk_of_held_out_rows_for_the_linear_map(draw_sample):
     """Against a fit to the training rows and its risk on the others, written out."""
-    sample = Sample(*draw_sample(n=40, k=2, weighted=True))
-    settings = Settings(LinearMap(), tol=1e-9, max_iter=4, epsilons=(1e-6,))
+    sample = Rows(*draw_sample(n=40, k=2, weighted=True))
+    settings = Settings(LinearMap(), Alternating(tol=1e-9, max_iter=4, epsilon=1e-6))
     lams = (0.1, 0.01)
     risks = cross_validate(sample, settings, lams, folds=4)
     assert risks.shape == (4, 2)
@@ -327,20 +331,19 @@ def test_risk_of_held_out_rows_for_the_linear_map(draw_sample):
 
 def test_risk_from_moments_equals_risk_from_rows(draw_sample):
     """Fourier folds are differences of sums; the same critic fitted to centred rows must agree."""
-    sample = Sample(*draw_sample(n=50, k=2, weighted=True))
-    settings = Settings(
-        FourierMap(12), tau=0.01, epsilons=(1e-4,), rounds=1, max_iter=4, tol=0.0, seed=3
-    )
+    sample = Rows(*draw_sample(n=50, k=2, weighted=True))
+    solver = Alternating(epsilon=1e-4, rounds=1, max_iter=4, tol=0.0)
+    settings = Settings(FourierMap(12), solver, tau=0.01, seed=3)
     folds = [np.arange(0, 10), np.arange(10, 30), np.arange(30, 50)]  # not balanced: means differ
     lams = (0.1, 0.01)
     risks = cross_validate(sample, settings, lams, folds)
 
     whole = fit_critic(sample, settings, REFERENCE_LAM)
-    bound = bind(sample, settings, next_metric(whole.solution, None))
+    bound = sample.bind(settings.map, next_metric(whole.solution, settings), settings.seed)
     for fold, row in zip(folds, risks, strict=True):
         others = np.setdiff1d(np.arange(50), fold)
         weights = sample.p[others] / sample.p[others].sum()
-        train = Sample(sample.X[others], sample.psi[others], weights)
+        train = Rows(sample.X[others], sample.psi[others], weights)
         forms = bound.forms(train.X, train.psi, weights)
         center = weights @ bound.values(train.X)
         for solution, risk in zip(
@@ -358,7 +361,7 @@ def long_sample():
     return standardized(data.data, data.target)
 
 
-LONG = Settings(LandmarkMap(), rounds=2)
+LONG = Settings(LandmarkMap(), Alternating(rounds=2))
 
 
 def test_landmark_risks_do_not_depend_on_the_seed(long_sample):
@@ -370,7 +373,7 @@ def test_landmark_risks_do_not_depend_on_the_seed(long_sample):
 
 def test_landmark_risks_do_not_depend_on_the_order_of_rows(long_sample):
     rows = np.random.default_rng(0).permutation(340)
-    moved = Sample(long_sample.X[rows], long_sample.psi[rows], long_sample.p[rows])
+    moved = Rows(long_sample.X[rows], long_sample.psi[rows], long_sample.p[rows])
     np.testing.assert_array_equal(rows[response_order(moved)], response_order(long_sample))
     np.testing.assert_allclose(
         cross_validate(moved, LONG, (0.1, 0.01), 5),
@@ -381,7 +384,7 @@ def test_landmark_risks_do_not_depend_on_the_order_of_rows(long_sample):
 
 @pytest.mark.parametrize("spec", [LandmarkMap(), FourierMap(20), LinearMap()])
 def test_risks_do_not_depend_on_the_number_of_threads(spec, sample):
-    settings = Settings(spec, rounds=2)
+    settings = Settings(spec, Alternating(rounds=2))
     one, two = (cross_validate(sample, settings, (0.1, 0.01), 4, n_jobs) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one, two)
 
@@ -437,7 +440,7 @@ def test_relaxed_risk_is_that_of_a_refit_by_hand(kind):
     X = np.random.default_rng(3).standard_normal((90, 4))
     sample = standardized(X, X[:, 0] + X[:, 1])
     spec = {"landmark": LandmarkMap(), "fourier": FourierMap(40), "linear": LinearMap()}[kind]
-    settings = Settings(spec, rounds=1, max_iter=3)
+    settings = Settings(spec, Alternating(rounds=1, max_iter=3))
     folds = stratified_folds(sample, 3)
     lams, relaxed = (1.0, 0.1), (0.02,)
     found = cross_validate(sample, settings, lams, folds, relaxed=relaxed)
@@ -454,7 +457,7 @@ def test_relaxed_risk_is_that_of_a_refit_by_hand(kind):
 def test_without_relaxed_lams_the_risk_is_that_of_the_solution():
     X = np.random.default_rng(4).standard_normal((60, 3))
     sample = standardized(X, X[:, 0])
-    settings = Settings(LinearMap(), rounds=1)
+    settings = Settings(LinearMap(), Alternating(rounds=1))
     folds = stratified_folds(sample, 3)
     plain = cross_validate(sample, settings, (0.1,), folds)
     same = cross_validate(sample, settings, (0.1,), folds, relaxed=(0.1,))
@@ -469,5 +472,5 @@ def test_the_screen_is_not_drowned_by_many_columns():
     assert metric.argmax() == 900
     assert metric.max() > 1
     assert np.sum(metric[metric < 0.1]) <= 20 + 1e-9
-    fit = fit_critic(standardized(X, y), Settings(LandmarkMap(), rounds=3), 0.1)
+    fit = fit_critic(standardized(X, y), Settings(LandmarkMap(), Alternating(rounds=3)), 0.1)
     assert set(np.argsort(-fit.solution.eta)[:2]) == {0, 900}

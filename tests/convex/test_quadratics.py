@@ -124,10 +124,12 @@ def test_both_forms_of_the_linear_block_agree(draw_sample):
     v = np.random.default_rng(0).standard_normal((25, 2))
     np.testing.assert_allclose(few.quadratic(v), gram.quadratic(v), atol=1e-12)
     B, shift = np.random.default_rng(1).standard_normal((5, 25)), np.linspace(1, 2, 25)
-    reduction, A = few.eliminate(shift, 0.7, B)
+    A = few.shifted(shift, 0.7)
+    reduction = A.quadratic_inverse(B)
     dense = np.diag(shift) + 0.7 * few.covariance()
     np.testing.assert_allclose(reduction, B @ np.linalg.solve(dense, B.T), atol=1e-10)
-    np.testing.assert_allclose(gram.eliminate(shift, 0.7, B)[0], reduction, atol=1e-10)
+    other = gram.shifted(shift, 0.7).quadratic_inverse(B)
+    np.testing.assert_allclose(other, reduction, atol=1e-10)
     np.testing.assert_allclose(A.solve(v), np.linalg.solve(dense, v), atol=1e-10)
 
 

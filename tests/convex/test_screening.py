@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from sobolev import ConvexSIC, sic_path
-from sobolev._sample import Sample, merge_equal_rows
-from sobolev.convex import fitting, screening
-from sobolev.convex.feature_maps import LandmarkMap, LinearMap
-from sobolev.convex.fitting import Settings, fit_critic, measure_forms, solve
+from sobolev._sample import merge_equal_rows
+from sobolev.convex import Alternating, fitting, screening
+from sobolev.convex.feature_maps import FourierMap, LandmarkMap, LinearMap
+from sobolev.convex.fitting import Settings, fit_critic, solve
+from sobolev.convex.rows import Rows
 from sobolev.convex.screening import candidates, curvature, optimality_ratios, pair_strength
+from sobolev.convex.training import n_candidates
 from sobolev.datasets import make_sinexp
 from sobolev.exceptions import ConvergenceWarning
 
@@ -20,7 +22,7 @@ def draw(n, d, seed=0, k=1):
     X = rng.standard_normal((n, d))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     y = np.sin(2 * X[:, [1]]) + X[:, [d - 2]] + 0.5 * rng.standard_normal((n, k))
-    return Sample(X, (y - y.mean(axis=0)) / y.std(axis=0), np.full(n, 1 / n))
+    return Rows(X, (y - y.mean(axis=0)) / y.std(axis=0), np.full(n, 1 / n))
 
 
 def test_scores_of_blocks_are_those_of_all_columns(monkeypatch):
@@ -49,7 +51,7 @@ def test_candidates_are_columns_of_every_kind_of_effect():
     X = rng.standard_normal((300, 2000))
     y = X[:, 3] + 1.5 * X[:, 700] ** 2 + 3 * X[:, 1500] * X[:, 1999] + rng.standard_normal(300)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    sample = Sample(X, ((y - y.mean()) / y.std())[:, None], np.full(300, 1 / 300))
+    sample = Rows(X, ((y - y.mean()) / y.std())[:, None], np.full(300, 1 / 300))
     found = candidates(sample, 100)
     assert found.size == 100
     assert np.all(np.diff(found) > 0)
@@ -62,7 +64,7 @@ def test_candidates_are_columns_of_every_kind_of_effect():
 def test_candidates_of_some_rows_do_not_see_the_others():
     sample = draw(60, 300)
     rows = np.arange(40)
-    moved = Sample(sample.X.copy(), sample.psi.copy(), sample.p)
+    moved = Rows(sample.X.copy(), sample.psi.copy(), sample.p)
     moved.X[40:] = 7.0
     moved.psi[40:] = -3.0
     np.testing.assert_array_equal(candidates(sample, 30, rows), candidates(moved, 30, rows))
@@ -72,15 +74,14 @@ def full_problem(sample, columns, settings, lam, start):
     """The solution on all columns, the kernel on some of them, to high precision."""
     metric = np.zeros(sample.X.shape[1])
     metric[columns] = start
-    bound = fitting.bind(sample, settings, metric)
-    forms = measure_forms(bound, sample, "product", 0)
+    forms = sample.forms(sample.bind(settings.map, metric, settings.seed))
     return solve(forms, settings, lam)
 
 
 @pytest.mark.parametrize("spec", [LandmarkMap(), LinearMap()])
 def test_the_fit_on_kept_columns_is_the_optimum_on_all(spec):
     sample = draw(80, 160)
-    settings = Settings(spec, rounds=1, tol=1e-6, max_iter=20000, screen=12)
+    settings = Settings(spec, Alternating(rounds=1, tol=1e-6, max_iter=20000), screen=12)
     fit = fit_critic(sample, settings, 0.2)
     kept = fit.screening.columns
     assert kept.size < 160
@@ -105,7 +106,7 @@ def test_a_column_that_was_no_candidate_joins(monkeypatch):
         "candidates",
         lambda s, keep: everything[(everything != strong) & (everything != 1)],
     )
-    settings = Settings(LandmarkMap(), rounds=2, screen=12)
+    settings = Settings(LandmarkMap(), Alternating(rounds=2), screen=12)
     fit = fit_critic(sample, settings, 0.1)
     assert fit.screening.n_checks > 1
     assert strong in fit.screening.columns
@@ -132,9 +133,9 @@ def test_the_square_brings_in_a_curved_column():
     X = rng.standard_normal((200, 120))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     y = X[:, 0] + 2.0 * X[:, 90] ** 2 + 0.1 * rng.standard_normal(200)
-    sample = Sample(X, ((y - y.mean()) / y.std())[:, None], np.full(200, 1 / 200))
+    sample = Rows(X, ((y - y.mean()) / y.std())[:, None], np.full(200, 1 / 200))
     kept = np.setdiff1d(np.arange(20), [90])
-    settings = Settings(LandmarkMap(), rounds=1)
+    settings = Settings(LandmarkMap(), Alternating(rounds=1))
     fit = fit_critic(sample.columns(kept), settings, 0.1)
     residual = sample.psi - fit.critic()(sample.X[:, kept])
     level = 0.1 * np.sqrt(fit.solution.squared_gradients).sum()
@@ -145,7 +146,7 @@ def test_the_square_brings_in_a_curved_column():
 
 def test_estimator_on_many_columns():
     data = make_sinexp(200, 5200, random_state=0, shuffle_features=True)
-    model = ConvexSIC(lam=0.1, recursions=2, n_features_to_select=2, screen=200)
+    model = ConvexSIC(lam=0.1, n_features_to_select=2, solver=Alternating(rounds=2, screen=200))
     model.fit(data.data, data.target)
     found = model.screening_
     assert 200 <= found.columns.size < 5200
@@ -169,27 +170,30 @@ def test_screening_is_off_below_its_size_and_on_demand():
     data = make_sinexp(120, 40, random_state=0)
     assert ConvexSIC(lam=0.1).fit(data.data, data.target).screening_ is None
     settings = Settings(LandmarkMap())
-    assert ConvexSIC()._screened(settings, screening.WIDE) is None
-    assert ConvexSIC()._screened(settings, screening.WIDE + 1) == screening.KEPT
-    assert ConvexSIC(screen=None)._screened(settings, 10**6) is None
-    few = ConvexSIC(lam=0.1, screen=15).fit(data.data, data.target)
+    assert n_candidates(settings, screening.WIDE) is None
+    assert n_candidates(settings, screening.WIDE + 1) == screening.KEPT
+    assert n_candidates(Settings(LandmarkMap(), Alternating(screen=None)), 10**6) is None
+    few = ConvexSIC(lam=0.1, solver=Alternating(screen=15)).fit(data.data, data.target)
     assert 15 <= few.screening_.columns.size < 40
-    assert ConvexSIC(lam=0.1, screen=40).fit(data.data, data.target).screening_ is None
+    assert (
+        ConvexSIC(lam=0.1, solver=Alternating(screen=40)).fit(data.data, data.target).screening_
+        is None
+    )
     with_constant = np.column_stack([np.ones(120), data.data])
     with pytest.warns(UserWarning, match="constant"):
-        shifted = ConvexSIC(lam=0.1, screen=15).fit(with_constant, data.target)
+        shifted = ConvexSIC(lam=0.1, solver=Alternating(screen=15)).fit(with_constant, data.target)
     np.testing.assert_allclose(shifted.feature_importances_[1:], few.feature_importances_)
-    path = sic_path(data.data, data.target, lams=[0.1, 0.05], screen=15)
+    path = sic_path(data.data, data.target, lams=[0.1, 0.05], solver=Alternating(screen=15))
     assert path.importances.shape == (2, 40)
     np.testing.assert_allclose(path.importances.sum(axis=1), 1.0)
     assert path.importances[0].max() > 0
 
 
 @pytest.mark.parametrize("lam", ["auto", "relaxed"])
-@pytest.mark.parametrize("feature_map", ["landmark", "fourier", "linear"])
+@pytest.mark.parametrize("feature_map", [LandmarkMap(64), FourierMap(64), LinearMap()])
 def test_lam_is_chosen_on_columns_of_each_fold(lam, feature_map):
     data = make_sinexp(150, 300, random_state=1)
-    model = ConvexSIC(lam=lam, screen=60, feature_map=feature_map, n_components=64, cv=3)
+    model = ConvexSIC(lam=lam, solver=Alternating(screen=60), feature_map=feature_map, cv=3)
     model.fit(data.data, data.target)
     assert model.lam_risks_.shape == (3, len(fitting.LAMS))
     assert model.screening_.columns.size >= 60
@@ -198,7 +202,7 @@ def test_lam_is_chosen_on_columns_of_each_fold(lam, feature_map):
 @pytest.mark.parametrize(
     "options",
     [
-        {"groups": [[0, 1], [2, 3]]},
+        {"feature_groups": [[0, 1], [2, 3]]},
         {"measure": "joint"},
         {"feature_map": "polynomial"},
     ],
@@ -206,7 +210,7 @@ def test_lam_is_chosen_on_columns_of_each_fold(lam, feature_map):
 def test_screening_that_cannot_be_checked_is_refused(options):
     data = make_sinexp(60, 6, random_state=0)
     with pytest.raises(ValueError, match=r"screen=4 needs .* use screen=None"):
-        ConvexSIC(lam=0.1, screen=4, **options).fit(data.data, data.target)
+        ConvexSIC(lam=0.1, solver=Alternating(screen=4), **options).fit(data.data, data.target)
     fitted = ConvexSIC(lam=0.1, **options).fit(data.data, data.target)
     assert fitted.screening_ is None
 
@@ -215,14 +219,16 @@ def test_screening_that_cannot_be_checked_is_refused(options):
 def test_bad_screen(screen):
     data = make_sinexp(60, 6, random_state=0)
     with pytest.raises((ValueError, TypeError), match="screen"):
-        ConvexSIC(screen=screen).fit(data.data, data.target)
+        ConvexSIC(solver=Alternating(screen=screen)).fit(data.data, data.target)
 
 
 def test_missed_columns_are_reported(monkeypatch):
     data = make_sinexp(100, 60, random_state=0)
     monkeypatch.setattr(fitting, "MAX_CHECKS", 1)
-    with pytest.warns(ConvergenceWarning, match="columns should have joined"):
-        model = ConvexSIC(lam=0.003, screen=5, recursions=1).fit(data.data, data.target)
+    with pytest.warns(ConvergenceWarning, match="columns still violate the optimality condition"):
+        model = ConvexSIC(lam=0.003, solver=Alternating(screen=5, rounds=1)).fit(
+            data.data, data.target
+        )
     assert model.screening_.n_missed > 0
 
 
@@ -243,8 +249,10 @@ def test_equal_rows_of_wide_data_merge_as_before(ordered, monkeypatch):
 
 def test_wide_rows_of_single_precision_give_nearly_the_same():
     data = make_sinexp(120, 600, random_state=0)
-    double = ConvexSIC(lam=0.1, screen=60).fit(data.data, data.target)
-    single = ConvexSIC(lam=0.1, screen=60, precision="single").fit(data.data, data.target)
+    double = ConvexSIC(lam=0.1, solver=Alternating(screen=60)).fit(data.data, data.target)
+    single = ConvexSIC(lam=0.1, solver=Alternating(screen=60, precision="single")).fit(
+        data.data, data.target
+    )
     np.testing.assert_array_equal(single.screening_.columns, double.screening_.columns)
     np.testing.assert_allclose(
         single.feature_importances_, double.feature_importances_, atol=1e-4, rtol=1e-3

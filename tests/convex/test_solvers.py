@@ -1,4 +1,4 @@
-"""Theorem 1, Theorem 2, the corollary and Remark 1, against independent solvers."""
+"""Algorithms 1 and 2: Theorem 1, Theorem 2, the corollary, Remark 1, by independent solvers."""
 
 import warnings
 
@@ -7,10 +7,8 @@ import pytest
 
 from sobolev.convex.feature_maps import LandmarkMap, coupled_forms
 from sobolev.convex.solvers import (
-    SOLVERS,
     Penalties,
     alternating,
-    alternating_joint,
     block_coordinate_descent,
     continuation,
     decomposition,
@@ -18,6 +16,7 @@ from sobolev.convex.solvers import (
 from sobolev.criterion import normalized_importances, parse_groups
 from sobolev.targets import TargetEncoder
 
+SOLVERS = {"alternating": alternating, "bcd": block_coordinate_descent}
 PENALTIES = Penalties(lam=0.1, rho=1.0, tau=0.01, epsilon=1e-6)
 GROUPINGS = {
     "features": None,
@@ -37,7 +36,7 @@ def forms_of(draw_sample, bind_map):
 
 @pytest.fixture
 def coupled(draw_sample, bind_map):
-    """Forms under the joint law of x and y."""
+    """Forms under the joint distribution of x and y."""
     X, psi, p = draw_sample(n=40, k=2)
     omega = p[:, None, None] * psi[:, :, None] * psi[:, None, :]
     return coupled_forms(bind_map("fourier", X, p), X, psi, p, omega, p[:, None] * psi)
@@ -310,7 +309,7 @@ def test_irrelevant_features_vanish_with_epsilon(name, solver, with_noise):
     """In maps that can leave a feature out; every kernel function uses all of them."""
     forms, penalties = with_noise(name), Penalties(0.3, 1.0, 0.01)
     epsilons = (1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
-    options = {"solver": solver, "max_iter": 5000, "tol": 1e-9}
+    options = {"algorithm": SOLVERS[solver], "max_iter": 5000, "tol": 1e-9}
     noise = np.array(
         [
             continuation(forms, penalties, epsilons[: i + 1], **options).eta[2:].max()
@@ -358,7 +357,7 @@ def joint_problem(draw_sample, bind_map):
 def test_joint_solution_solves_the_kronecker_system(joint_problem, grouped):
     forms, T = joint_problem
     groups = grouping(grouped)
-    solution = alternating_joint(forms, PENALTIES, T, groups, max_iter=5000, tol=1e-9)
+    solution = alternating(forms, PENALTIES, groups, max_iter=5000, tol=1e-9, output_weights=T)
     assert solution.converged
     eta, zeta = solution.eta, solution.zeta
     size, k = forms.M.shape
@@ -379,7 +378,7 @@ def test_joint_solution_solves_the_kronecker_system(joint_problem, grouped):
 
 def test_joint_objective_never_increases_and_the_corollary_holds(joint_problem):
     forms, T = joint_problem
-    solution = alternating_joint(forms, PENALTIES, T, max_iter=200, tol=1e-9)
+    solution = alternating(forms, PENALTIES, max_iter=200, tol=1e-9, output_weights=T)
     curve = solution.objective_curve
     assert np.diff(curve).max() <= 1e-12 * np.abs(curve).max()
     terms = decomposition(forms, solution, PENALTIES)
@@ -389,7 +388,7 @@ def test_joint_objective_never_increases_and_the_corollary_holds(joint_problem):
 
 def test_joint_problem_agrees_with_a_generic_convex_solver(joint_problem):
     forms, T = joint_problem
-    solution = alternating_joint(forms, PENALTIES, T, max_iter=5000, tol=1e-9)
+    solution = alternating(forms, PENALTIES, max_iter=5000, tol=1e-9, output_weights=T)
     value, U, eta = solve_with_cvxpy(forms, PENALTIES, [[j] for j in range(4)], T)
     assert solution.objective_curve[-1] == pytest.approx(value, rel=1e-7)
     np.testing.assert_allclose(solution.eta, eta, atol=1e-5)
@@ -403,8 +402,8 @@ def test_an_irrelevant_response_has_little_importance():
     X, p = X - X.mean(axis=0), np.full(400, 1 / 400)
     encoder = TargetEncoder().fit(Y)
     forms = LandmarkMap(60).bind(X, np.ones(4), p, rng).forms(X, encoder.transform(Y), p)
-    solution = alternating_joint(
-        forms, Penalties(0.3), encoder.output_weights, max_iter=1000, tol=1e-6
+    solution = alternating(
+        forms, Penalties(0.3), output_weights=encoder.output_weights, max_iter=1000, tol=1e-6
     )
     assert solution.zeta[1] < 0.05
     assert solution.zeta[[0, 2]].min() > 0.3

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from sobolev.inference.tables import make_evaluator, null_table
 
 from sobolev import ConvexSIC
 from sobolev.conditionals import MixedConditional
 from sobolev.datasets import make_liang, make_sinexp
 from sobolev.inference.null_distribution import NullTable
 from sobolev.inference.saddlepoint import saddlepoint_pvalue
-from sobolev.inference.tables import make_evaluator, null_table
 
 N_DRAWS = 10**6
 LEVELS = (0.5, 0.1, 0.01, 1e-3, 1e-4)

@@ -1,4 +1,4 @@
-"""``sobolev reproduce --quick``, killed in the middle and run again, ends in the same tables."""
+"""A quick run that is killed in the middle and run again ends in the same tables."""
 
 import os
 import re
@@ -9,16 +9,20 @@ import time
 
 import pytest
 
-from sobolev.experiments import EXPERIMENTS, load_experiment, read_records
-from sobolev.experiments.pages import records_file
+from reproduction import PAPER, ROOT, load_study
+from reproduction.engine import read_records
+from reproduction.pages import records_file
 
 pytestmark = pytest.mark.slow
 
 
 def start(name, folder):
-    command = [sys.executable, "-m", "sobolev", "reproduce", name, "--quick", "--n-jobs", "2"]
+    command = [sys.executable, "-m", "reproduction", name, "--quick", "--n-jobs", "2"]
     return subprocess.Popen(
-        [*command, "--out", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*command, "--out", str(folder)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
     )
 
 
@@ -34,14 +38,14 @@ def results(name, folder):
     return {(r["seed"], str(r["settings"])): r["result"] for r in lines}
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", PAPER)
 def test_a_killed_quick_run_ends_in_the_same_tables(name, tmp_path):
     pytest.importorskip("torch")
     if name in ("plx4720", "hiv") and not os.environ.get("SOBOLEV_DATA_HOME"):
         pytest.skip("SOBOLEV_DATA_HOME is not set")
     assert start(name, tmp_path / "whole").wait() == 0
 
-    n_tasks = len(load_experiment(name).tasks(quick=True))
+    n_tasks = len(load_study(name).tasks(quick=True))
     kept = 0
     for share in (0.2, 0.6):  # killed twice
         process = start(name, tmp_path / "killed")

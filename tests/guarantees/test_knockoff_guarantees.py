@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from sobolev import ConvexSIC, KnockoffSelector
+from sobolev.convex import LandmarkMap
 from sobolev.knockoffs import solve_s
 
 pytestmark = pytest.mark.slow
@@ -38,7 +39,7 @@ def test_nothing_is_found_where_nothing_is_by_a_kernel_critic():
     for seed in range(N_NULL):
         rng = np.random.default_rng([seed, 7])
         X, y = chain(rng, 150, 40), rng.standard_normal(150)
-        sic = ConvexSIC(lam=0.03, n_components=100)
+        sic = ConvexSIC(lam=0.03, feature_map=LandmarkMap(100))
         found += bool(KnockoffSelector(sic, random_state=seed).fit(X, y).support_.any())
     assert found <= binom.isf(1e-4, N_NULL, 0.1)
 
@@ -56,7 +57,7 @@ def test_the_false_discovery_rate_is_held(statistic):
         kind = (
             {"statistic": "lasso_path"}
             if statistic == "lasso_path"
-            else {"estimator": ConvexSIC(lam=0.03, n_components=100)}
+            else {"estimator": ConvexSIC(lam=0.03, feature_map=LandmarkMap(100))}
         )
         found = KnockoffSelector(fdr=0.2, random_state=seed, **kind).fit(X, y).support_
         false.append((found & ~support).sum() / max(1, found.sum()))

@@ -9,21 +9,23 @@ from sklearn.linear_model import LassoCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sobolev import ConvexSIC, NeuralSIC
+from sobolev.convex import FourierMap
+from sobolev.critic import as_critic
 from sobolev.datasets import make_sinexp
 from sobolev.exceptions import SobolevWarning
-from sobolev.inference import HRTSelector, hrt_test
+from sobolev.inference import Forward, HRTSelector, MonteCarlo, Split, hrt_test
 from sobolev.inference.multiple_testing import null_share, qvalues
-from sobolev.inference.neural_tables import MAX_REFERENCE
-from sobolev.inference.tables import make_evaluator, null_table
-from sobolev.neural import SmallCritic
+from sobolev.inference.replacements import null_table
+from sobolev.neural import Optimizer, SmallCritic
+from sobolev.neural.evaluation import MAX_REFERENCE
 
-QUICK = {"max_iter": 40, "recursions": 1, "random_state": 0}
+QUICK = {"optimizer": Optimizer(max_iter=40, rounds=1), "random_state": 0}
 CRITICS = [
     ConvexSIC(),
-    ConvexSIC(feature_map="fourier", n_components=64, random_state=0),
+    ConvexSIC(feature_map=FourierMap(64), random_state=0),
     ConvexSIC(feature_map="polynomial", lam=0.01),
     NeuralSIC(**QUICK),
-    NeuralSIC(critic=["small", "bilinear"], n_members=2, **QUICK),
+    NeuralSIC(critic=["small", "bilinear"], boosting=2, **QUICK),
     NeuralSIC(critic="big", **QUICK),
 ]
 
@@ -41,7 +43,7 @@ def test_replacing_a_column_equals_a_full_evaluation(estimator, statistic):
     model = estimator.fit(X, y)
     if hasattr(model, "reference_"):
         model.reference_ = model.reference_[:MAX_REFERENCE]  # as many as the table uses
-    evaluator = make_evaluator(model, X[:50], y[:50], statistic)
+    evaluator = as_critic(model).evaluator(X[:50], y[:50], statistic)
     values = np.array([-1.5, 0.0, 0.3])
     found = evaluator.at(np.array([1]), values[:, None])
     for q, value in enumerate(values):
@@ -56,7 +58,7 @@ def test_replacing_a_column_equals_a_full_evaluation(estimator, statistic):
 def test_interpolation_is_exact_for_smooth_critics(estimator):
     X, y = draw()
     model = estimator.fit(X, y)
-    evaluator = make_evaluator(model, X, y, "risk")
+    evaluator = as_critic(model).evaluator(X, y, "risk")
     nodes = X[:, [0]] + np.linspace(-1, 1, 60)
     table = null_table(evaluator, 0, X[:, 0], nodes, np.full(nodes.shape, 1 / 60))
     np.testing.assert_allclose(table.observed, model.risk(X, y), atol=1e-4)
@@ -70,7 +72,7 @@ def test_constant_columns_do_not_move_the_statistic():
     X[:, 3] = 1.0
     with pytest.warns(UserWarning, match="constant"):
         model = ConvexSIC(lam=0.01).fit(X, y)
-    evaluator = make_evaluator(model, X, y, "risk")
+    evaluator = as_critic(model).evaluator(X, y, "risk")
     found = evaluator.at(np.array([3]), np.array([[0.0], [5.0]]))
     np.testing.assert_allclose(found, model.risk(X, y)[:, None] * np.ones(2))
 
@@ -78,20 +80,24 @@ def test_constant_columns_do_not_move_the_statistic():
 def test_predictors_have_their_loss():
     X, y = draw()
     forest = RandomForestRegressor(20, random_state=0).fit(X, y)
-    found = make_evaluator(forest, X, y, "risk").at(np.array([2]), np.array([[0.5]]))
+    found = as_critic(forest).evaluator(X, y, "risk").at(np.array([2]), np.array([[0.5]]))
     moved = X.copy()
     moved[:, 2] = 0.5
     np.testing.assert_allclose(found[:, 0], -((forest.predict(moved) - y) ** 2))
     labels = np.where(y > 0, "b", "a")
     trees = RandomForestClassifier(20, random_state=0).fit(X, labels)
-    found = make_evaluator(trees, X, labels, "risk").at(np.array([2]), np.array([[0.5]]))
+    found = as_critic(trees).evaluator(X, labels, "risk").at(np.array([2]), np.array([[0.5]]))
     p = trees.predict_proba(moved)[np.arange(160), (labels == "b").astype(int)]
     np.testing.assert_allclose(found[:, 0], np.log(np.maximum(p, 1e-12)))
 
 
 @pytest.mark.parametrize(
     "estimator",
-    [None, NeuralSIC(critic=SmallCritic(widths=(50,)), max_iter=400), LassoCV()],
+    [
+        None,
+        NeuralSIC(critic=SmallCritic(widths=(50,)), optimizer=Optimizer(max_iter=400)),
+        LassoCV(),
+    ],
     ids=["convex", "neural", "lasso"],
 )
 @pytest.mark.parametrize("scheme", ["split", "forward"])
@@ -214,7 +220,9 @@ def test_the_result_of_one_column_of_a_selector():
     ("parameters", "message"),
     [
         ({"fdr": 0}, "fdr"),
-        ({"holdout": 1.0}, "holdout"),
+        ({"scheme": Split(1.0)}, "test_size"),
+        ({"scheme": Forward(n_blocks=0)}, "n_blocks"),
+        ({"pvalue": MonteCarlo(0)}, "n_draws"),
         ({"statistic": "x"}, "statistic"),
         ({"pvalue": "x"}, "pvalue"),
         ({"scheme": "cross"}, "scheme"),
@@ -242,3 +250,43 @@ def test_storey_and_yekutieli():
 @parametrize_with_checks([HRTSelector(ConvexSIC(lam=0.01), random_state=0)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+def test_a_table_is_validated_once(monkeypatch):
+    """At the door: refits, tests and diagnostics take rows that were checked."""
+    from sobolev import validation
+
+    calls = []
+    check = validation.validate_data
+    monkeypatch.setattr(
+        validation, "validate_data", lambda *a, **k: calls.append(1) or check(*a, **k)
+    )
+    HRTSelector(random_state=0).fit(*draw(120, 8))
+    assert len(calls) == 1
+    HRTSelector(NeuralSIC(**QUICK), random_state=0).fit(*draw(120, 8))
+    assert len(calls) == 2
+
+
+def test_the_default_critic_is_convex_sic():
+    X, y = draw()
+    default = HRTSelector(random_state=0).fit(X, y)
+    named = HRTSelector(ConvexSIC(), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(default.pvalues_, named.pvalues_)
+
+
+def test_algorithm_4_as_printed_is_one_setting():
+    """Neural SIC, the mean witness, a split, a neural generator and R Monte Carlo rounds."""
+    hrt = HRTSelector.paper(fdr=0.2, pvalue=MonteCarlo(50))
+    assert hrt.estimator.get_params()["critic"] == "small"
+    assert (hrt.statistic, hrt.scheme, hrt.conditional, hrt.procedure) == (
+        "witness",
+        "split",
+        "neural",
+        "bh",
+    )
+    assert (hrt.fdr, hrt.pvalue) == (0.2, MonteCarlo(50))  # what the caller passes wins
+    X, y = draw(120, 4)
+    quick = HRTSelector.paper(LassoCV(), conditional="gaussian", random_state=0).fit(X, y)
+    smallest = 1 / 1001
+    assert quick.pvalues_.min() >= smallest - 1e-12
+    np.testing.assert_allclose(np.round(quick.pvalues_ * 1001), quick.pvalues_ * 1001, atol=1e-6)

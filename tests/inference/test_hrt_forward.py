@@ -18,8 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sobolev import ConvexSIC
+from sobolev.convex import Alternating
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
-from sobolev.inference import HRTSelector, hrt_test
+from sobolev.inference import HRTSelector, MonteCarlo, hrt_test
 from sobolev.inference.hrt import _merged
 from sobolev.inference.multiple_testing import smallest_qvalue
 from sobolev.inference.saddlepoint import saddlepoint_pvalue
@@ -184,7 +185,7 @@ def test_scripted_blocks_of_unequal_size(monkeypatch):
 def test_null_pvalues_of_the_forward_scheme_are_uniform():
     """One null column in each of 40 independent data sets, by a Kolmogorov bound.
 
-    A correct program breaks 2.23/sqrt(40) once in 10,000; 0.03 is for the learnt law.
+    A correct program breaks 2.23/sqrt(40) once in 10,000; 0.03 is for the learnt distribution.
     """
     p = []
     for seed in range(40):
@@ -202,9 +203,9 @@ class LamRecorder(ConvexSIC):
 
     seen: list = []  # noqa: RUF012 - shared by the clones
 
-    def fit(self, X, y, sample_weight=None):
+    def fit_validated(self, X, y, weights=None):
         given = self.lam
-        super().fit(X, y, sample_weight)
+        super().fit_validated(X, y, weights)
         self.seen.append((X.shape[0], given, self.lam_))
         return self
 
@@ -230,9 +231,9 @@ class WhoFits(ConvexSIC):
 
     threads: list = []  # noqa: RUF012 - shared by the clones
 
-    def fit(self, X, y, sample_weight=None):
+    def fit_validated(self, X, y, weights=None):
         self.threads.append(threading.current_thread() is threading.main_thread())
-        return super().fit(X, y, sample_weight)
+        return super().fit_validated(X, y, weights)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ class WhoFits(ConvexSIC):
         ({}, 2, True),
         ({}, 1, False),
         ({"random_state": np.random.default_rng(0)}, 2, False),  # a stream goes from fit to fit
-        ({"warm_start": True}, 2, False),
+        ({"solver": Alternating(warm_start=True)}, 2, False),
     ],
 )
 def test_later_fits_run_beside_the_tests_if_none_draws_on_another(settings, n_jobs, aside):
@@ -254,9 +255,9 @@ def test_later_fits_run_beside_the_tests_if_none_draws_on_another(settings, n_jo
 class SlowFits(WhoFits):
     """Is still at it when the first test of its fits is done."""
 
-    def fit(self, X, y, sample_weight=None):
+    def fit_validated(self, X, y, weights=None):
         time.sleep(0.2)
-        return super().fit(X, y, sample_weight)
+        return super().fit_validated(X, y, weights)
 
 
 def test_no_fit_goes_on_after_an_interrupted_test(monkeypatch):
@@ -364,7 +365,8 @@ def test_labels_may_be_strings(estimator, kind):
     assert hrt.support_[1]
     assert hrt.support_.sum() <= 3
     given = HRTSelector(estimator, random_state=0)
-    given.fit(X[:120], kind(labels[:120].tolist()), (X[120:], kind(labels[120:].tolist())))
+    held_out = (X[120:], kind(labels[120:].tolist()))
+    given.fit(X[:120], kind(labels[:120].tolist()), holdout=held_out)
     assert given.support_[1]
 
 
@@ -422,7 +424,7 @@ def test_the_floor_of_monte_carlo_is_said_before_the_work(settings, smallest, wa
     """40 of 60 columns are tested; 40 times 0.00208 is below 0.1, twice that is not."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 60)), rng.standard_normal(40)
-    given = {"pvalue": "montecarlo", "n_rounds": 9, "shortlist": 40, "diagnose": False}
+    given = {"pvalue": MonteCarlo(9), "shortlist": 40, "diagnose": False}
     hrt = HRTSelector(LinearRegression(), **{**given, **settings}, random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -430,14 +432,14 @@ def test_the_floor_of_monte_carlo_is_said_before_the_work(settings, smallest, wa
     said = [str(w.message) for w in caught if issubclass(w.category, SobolevWarning)]
     assert len(said) == warned
     if warned:
-        assert f"n_rounds=9 can give, {smallest:.2g}, is" in said[0]
+        assert f"MonteCarlo(n_draws=9) can give, {smallest:.2g}, is" in said[0]
         place = [w.filename for w in caught if issubclass(w.category, SobolevWarning)]
         assert place == [__file__]
 
 
 def test_the_floor_is_reached():
     X, y = draw(100, 3)
-    hrt = HRTSelector(FAST, pvalue="montecarlo", n_rounds=9, random_state=0).fit(X, y)
+    hrt = HRTSelector(FAST, pvalue=MonteCarlo(9), random_state=0).fit(X, y)
     assert hrt.pvalues_[1] == pytest.approx(floor(9, 5), rel=1e-9)
 
 
@@ -453,7 +455,7 @@ def test_smallest_qvalue_by_hand():
 # -- reproducible, and nobody else's generator ---------------------------------------------------
 
 
-@pytest.mark.parametrize("pvalue", ["saddlepoint", "montecarlo"])
+@pytest.mark.parametrize("pvalue", ["saddlepoint", MonteCarlo(200)])
 def test_any_number_of_jobs_with_groups(pvalue):
     rng = np.random.default_rng(0)
     X, y = draw(120, 4)
@@ -462,8 +464,7 @@ def test_any_number_of_jobs_with_groups(pvalue):
         HRTSelector(
             FAST,
             pvalue=pvalue,
-            n_rounds=200,
-            groups=[[0, 1, 2], [3, 4]],
+            feature_groups=[[0, 1, 2], [3, 4]],
             n_jobs=jobs,
             diagnose=False,
             random_state=2,
@@ -484,7 +485,7 @@ def states():
 def test_no_global_generator_is_touched_and_seeds_decide(estimator):
     X, y = draw(60, 3)
     before = states()
-    settings = {"pvalue": "montecarlo", "n_rounds": 50, "n_repeats": 2}
+    settings = {"pvalue": MonteCarlo(50), "n_repeats": 2}
     runs = [
         HRTSelector(estimator, **settings, random_state=seed).fit(X, y).pvalues_
         for seed in (4, 4, 5)

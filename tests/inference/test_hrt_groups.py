@@ -9,18 +9,21 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from sobolev import ConvexSIC, NeuralSIC
 from sobolev.conditionals import JointConditional, MixedConditional
+from sobolev.convex import FourierMap
+from sobolev.critic import as_critic
 from sobolev.exceptions import ConditionalModelWarning
 from sobolev.inference import HRTSelector, hrt_test
-from sobolev.inference.neural_tables import MAX_REFERENCE
-from sobolev.inference.tables import joint_table, make_evaluator
+from sobolev.inference.replacements import joint_table
+from sobolev.neural import Optimizer
+from sobolev.neural.evaluation import MAX_REFERENCE
 
-QUICK = {"max_iter": 40, "recursions": 1, "random_state": 0}
+QUICK = {"optimizer": Optimizer(max_iter=40, rounds=1), "random_state": 0}
 CRITICS = {
     "landmark": ConvexSIC(lam=0.01),
-    "fourier": ConvexSIC(feature_map="fourier", n_components=64, lam=0.01, random_state=0),
+    "fourier": ConvexSIC(feature_map=FourierMap(64), lam=0.01, random_state=0),
     "polynomial": ConvexSIC(feature_map="polynomial", lam=0.01),
     "bilinear": NeuralSIC(**QUICK),
-    "two kinds": NeuralSIC(critic=["small", "bilinear"], n_members=2, **QUICK),
+    "two kinds": NeuralSIC(critic=["small", "bilinear"], boosting=2, **QUICK),
     "pairs": NeuralSIC(critic="big", **QUICK),
 }
 FAST = ConvexSIC(lam=0.01)
@@ -62,7 +65,7 @@ def test_each_row_with_its_own_nodes_equals_a_full_evaluation(name, statistic):
         model.reference_ = model.reference_[:MAX_REFERENCE]  # as many as the table uses
     rows, columns = X[:40], np.array([4, 1, 0])
     nodes = np.random.default_rng(1).standard_normal((40, 3, 3))
-    evaluator = make_evaluator(model, rows, y[:40], statistic)
+    evaluator = as_critic(model).evaluator(rows, y[:40], statistic)
     found = evaluator.each(columns, nodes)
     shared = evaluator.at(columns, nodes[0])
     assert found.shape == shared.shape == (40, 3)
@@ -83,7 +86,7 @@ def test_each_of_a_forest_equals_its_loss(labels):
     kind = RandomForestClassifier if labels else RandomForestRegressor
     model = kind(10, random_state=0).fit(X, response)
     columns, nodes = np.array([1, 0]), np.random.default_rng(1).standard_normal((160, 3, 2))
-    evaluator = make_evaluator(model, X, response, "risk")
+    evaluator = as_critic(model).evaluator(X, response, "risk")
     found, shared = evaluator.each(columns, nodes), evaluator.at(columns, nodes[0])
     for b in range(3):
         for table, values in ((found, nodes[:, b]), (shared, nodes[0, b])):
@@ -101,7 +104,7 @@ def test_constant_columns_of_a_group_do_not_move_the_statistic():
     X[:, 3] = 1.0
     with pytest.warns(UserWarning, match="constant"):
         model = ConvexSIC(lam=0.01).fit(X, y)
-    evaluator = make_evaluator(model, X, y, "risk")
+    evaluator = as_critic(model).evaluator(X, y, "risk")
     nodes = np.random.default_rng(1).standard_normal((160, 2, 2))
     found = evaluator.each(np.array([3, 0]), nodes)
     expected = model.risk(replaced(X, [0], nodes[:, 1, 1:]), y)
@@ -111,7 +114,7 @@ def test_constant_columns_of_a_group_do_not_move_the_statistic():
 def test_joint_tables_have_the_observed_rows_and_their_own_nodes():
     X, y = draw()
     model = ConvexSIC(lam=0.01).fit(X, y)
-    evaluator, columns = make_evaluator(model, X, y, "risk"), np.array([0, 1])
+    evaluator, columns = as_critic(model).evaluator(X, y, "risk"), np.array([0, 1])
     own = X[:, None, columns] + np.random.default_rng(1).standard_normal((160, 5, 2))
     for nodes in (own, np.broadcast_to(own[:1], own.shape)):
         table = joint_table(evaluator, columns, X[:, columns], nodes, np.full((160, 5), 0.2))
@@ -138,7 +141,7 @@ def test_a_group_without_any_effect_is_not_found(name):
     group, nodes = np.arange(4), np.broadcast_to(np.eye(4), (10, 4, 4))
     for start in range(100, 200, 10):
         rows, responses = X[start : start + 10], y[start : start + 10]
-        evaluator = make_evaluator(model, rows, responses, "risk")
+        evaluator = as_critic(model).evaluator(rows, responses, "risk")
         table = joint_table(evaluator, group, rows[:, group], nodes, np.full((10, 4), 0.25))
         assert table.saddlepoint() == 1.0
 
@@ -149,7 +152,7 @@ def test_a_group_without_any_effect_is_not_found(name):
 def test_a_category_has_its_patterns_as_nodes():
     X, _ = with_category()
     model = JointConditional([0, 1, 2, 3]).fit(X)
-    nodes, weights = model.grid(X)
+    nodes, weights = model.grid(X, np.arange(len(X)))
     assert model.is_category_
     assert nodes.shape == (300, 4, 4)
     np.testing.assert_allclose(weights.sum(axis=1), 1)
@@ -161,7 +164,7 @@ def test_a_category_has_its_patterns_as_nodes():
 def test_the_law_of_a_category_follows_the_other_columns():
     """Observed less expected: 300 binary terms of mean zero if the law is right."""
     X, _ = with_category()
-    nodes, weights = JointConditional([0, 1, 2, 3]).fit(X).grid(X)
+    nodes, weights = JointConditional([0, 1, 2, 3]).fit(X).grid(X, np.arange(len(X)))
     chance = np.einsum("nb,nbc->nc", weights, nodes)
     assert np.corrcoef(chance[:, 3], X[:, 4])[0, 1] > 0.8
     assert np.corrcoef(chance[:, 0], X[:, 4])[0, 1] < -0.8
@@ -185,7 +188,7 @@ def test_a_continuous_group_keeps_its_correlations():
     about (1 - r²)/sqrt(100), 0.04 for the pair itself, twice that is allowed.
     """
     X = continuous_group()
-    nodes, weights = JointConditional([0, 1]).fit(X).grid(X)
+    nodes, weights = JointConditional([0, 1]).fit(X).grid(X, np.arange(len(X)))
     assert nodes.shape == (2000, 100, 2)
     np.testing.assert_allclose(weights, 0.01)
     rng = np.random.default_rng(1)
@@ -201,7 +204,7 @@ def test_a_continuous_group_keeps_its_correlations():
 def test_independent_draws_would_lose_the_correlation():
     """Shuffling one component breaks the bound of the test above: it can fail."""
     X = continuous_group()
-    nodes, _ = JointConditional([0, 1]).fit(X).grid(X)
+    nodes, _ = JointConditional([0, 1]).fit(X).grid(X, np.arange(len(X)))
     rng = np.random.default_rng(1)
     drawn = X.copy()
     for c in (0, 1):
@@ -214,7 +217,7 @@ def test_groups_that_mix_kinds_name_the_column():
     with pytest.raises(ValueError, match=r"column 3, which has few values.*Split the group"):
         JointConditional([4, 3]).fit(X)
     with pytest.raises(ValueError, match="column 2, which has few values"):
-        HRTSelector(FAST, groups={"odd": [5, 2]}, random_state=0).fit(X, y)
+        HRTSelector(FAST, feature_groups={"odd": [5, 2]}, random_state=0).fit(X, y)
 
 
 # -- the selector --------------------------------------------------------------------------------
@@ -222,7 +225,7 @@ def test_groups_that_mix_kinds_name_the_column():
 
 def test_a_category_is_found_as_one_unit():
     X, y = with_category()
-    hrt = HRTSelector(FAST, groups={"kind": [0, 1, 2, 3]}, random_state=0).fit(X, y)
+    hrt = HRTSelector(FAST, feature_groups={"kind": [0, 1, 2, 3]}, random_state=0).fit(X, y)
     assert hrt.support_[:4].all()
     assert hrt.support_[5]
     for values in (hrt.pvalues_, hrt.qvalues_, hrt.statistics_):
@@ -252,7 +255,7 @@ class Fixed(RegressorMixin, BaseEstimator):
 def test_the_list_counts_units_and_importances_add_up(shortlist, tested):
     X, y = draw(60)
     hrt = HRTSelector(
-        Fixed(), groups=[[0, 1]], shortlist=shortlist, scheme="split", diagnose=False
+        Fixed(), feature_groups=[[0, 1]], shortlist=shortlist, scheme="split", diagnose=False
     ).fit(X, y)
     np.testing.assert_array_equal(hrt.shortlist_, tested)
     np.testing.assert_array_equal(np.flatnonzero(np.isfinite(hrt.pvalues_)), tested)
@@ -261,9 +264,11 @@ def test_the_list_counts_units_and_importances_add_up(shortlist, tested):
 def test_continuous_groups_and_names_of_a_frame():
     X, y = draw(240)
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    named = HRTSelector(FAST, groups={"first": ["a", "b"], "last": ["f", "e"]}, random_state=0)
+    named = HRTSelector(
+        FAST, feature_groups={"first": ["a", "b"], "last": ["f", "e"]}, random_state=0
+    )
     named.fit(frame, y)
-    placed = HRTSelector(FAST, groups=[[0, 1], [4, -1]], random_state=0).fit(X, y)
+    placed = HRTSelector(FAST, feature_groups=[[0, 1], [4, -1]], random_state=0).fit(X, y)
     # A frame has another order in memory: rounding moves atoms to other bins of a convolution.
     np.testing.assert_allclose(named.pvalues_, placed.pvalues_, rtol=0.01)
     assert named.pvalues_[0] == named.pvalues_[1] < 1e-4
@@ -274,18 +279,18 @@ def test_continuous_groups_and_names_of_a_frame():
 
 def test_columns_in_two_groups_are_named():
     X, y = draw(60)
-    with pytest.raises(ValueError, match="column 2 is in two groups"):
-        HRTSelector(FAST, groups=[[0, 2], [2, 3]]).fit(X, y)
+    with pytest.raises(ValueError, match="column 'x2' is in 2 groups"):
+        HRTSelector(FAST, feature_groups=[[0, 2], [2, 3]]).fit(X, y)
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    with pytest.raises(ValueError, match="column 'c' is in two groups"):
-        HRTSelector(FAST, groups=[["a", "c"], ["c", "d"]]).fit(frame, y)
+    with pytest.raises(ValueError, match="column 'c' is in 2 groups"):
+        HRTSelector(FAST, feature_groups=[["a", "c"], ["c", "d"]]).fit(frame, y)
     with pytest.raises(ValueError, match="'z'"):
-        HRTSelector(FAST, groups=[["a", "z"]]).fit(frame, y)
+        HRTSelector(FAST, feature_groups=[["a", "z"]]).fit(frame, y)
 
 
 def test_a_group_of_one_column_is_the_column():
     X, y = draw()
-    grouped = HRTSelector(FAST, groups=[[j] for j in range(6)], random_state=0).fit(X, y)
+    grouped = HRTSelector(FAST, feature_groups=[[j] for j in range(6)], random_state=0).fit(X, y)
     alone = HRTSelector(FAST, random_state=0).fit(X, y)
     np.testing.assert_array_equal(grouped.pvalues_, alone.pvalues_)
 
@@ -303,10 +308,12 @@ class OwnJoint(MixedConditional):
 def test_a_joint_law_of_the_user_is_used():
     X, y = draw()
     OwnJoint.asked.clear()
-    hrt = HRTSelector(FAST, conditional=OwnJoint(), groups=[[0, 1]], random_state=0).fit(X, y)
+    hrt = HRTSelector(FAST, conditional=OwnJoint(), feature_groups=[[0, 1]], random_state=0).fit(
+        X, y
+    )
     assert OwnJoint.asked == [(0, 1)] * 5
     assert (hrt.pvalues_[:2] > 0.99).all()
-    plain = HRTSelector(FAST, groups=[[0, 1]], random_state=0).fit(X, y)
+    plain = HRTSelector(FAST, feature_groups=[[0, 1]], random_state=0).fit(X, y)
     assert (plain.pvalues_[:2] < 1e-4).all()
     np.testing.assert_array_equal(hrt.pvalues_[2:], plain.pvalues_[2:])
 
@@ -314,13 +321,13 @@ def test_a_joint_law_of_the_user_is_used():
 def test_groups_are_not_judged_as_single_columns():
     """One-hot columns are a function of each other: only the others are diagnosed."""
     X, y = with_category()
-    hrt = HRTSelector(FAST, groups=[[0, 1, 2, 3]], random_state=0).fit(X, y)
+    hrt = HRTSelector(FAST, feature_groups=[[0, 1, 2, 3]], random_state=0).fit(X, y)
     assert set(hrt.diagnostics_.columns) <= set(range(4, 9))
 
 
 def test_every_column_in_a_group_leaves_nothing_to_judge():
     X, y = draw()
-    hrt = HRTSelector(FAST, groups=[[0, 1, 2], [3, 4, 5]], random_state=0).fit(X, y)
+    hrt = HRTSelector(FAST, feature_groups=[[0, 1, 2], [3, 4, 5]], random_state=0).fit(X, y)
     assert hrt.support_[:3].all()
 
 
@@ -354,6 +361,6 @@ def test_hrt_test_of_several_columns():
 def test_a_misfit_outside_the_groups_still_warns():
     X, y = with_category()
     X[:, 8] = X[:, 8] > 0
-    hrt = HRTSelector(FAST, conditional="gaussian", groups=[[0, 1, 2, 3]], random_state=0)
+    hrt = HRTSelector(FAST, conditional="gaussian", feature_groups=[[0, 1, 2, 3]], random_state=0)
     with pytest.warns(ConditionalModelWarning, match="x8"):
         hrt.fit(X, y)

@@ -4,9 +4,10 @@ import pytest
 from scipy.stats import binom
 
 from sobolev import sic_test
+from sobolev.convex.kernel_family import kernel_family, response_bases
 from sobolev.datasets import make_xor
 from sobolev.exceptions import DataWarning
-from sobolev.inference.independence import _critics, _permuted_sic, response_bases
+from sobolev.inference.independence import _permuted_sic
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_statistic_equals_its_definition(noise):
     X = (X - X.mean(0)) / X.std(0)
     p = np.full(80, 1 / 80)
     psi = ((y - y.mean()) / y.std())[:, None]
-    critics = _critics(X, p, np.random.default_rng(0))
+    critics = kernel_family(X, p, np.random.default_rng(0))
     order = np.array([np.random.default_rng(1).permutation(80)])
     values = _permuted_sic(critics, psi, order)
     for critic, (observed, permuted) in zip(critics, values, strict=True):

@@ -91,14 +91,14 @@ def test_groups_swap_together():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.standard_normal((500, 4)), 2, axis=1) + 0.05 * rng.standard_normal((500, 8))
     groups = [[0, 1], [2, 3], [4, 5], [6, 7]]
-    K = GaussianKnockoffs(groups=groups).fit(X).sample(0)
-    assert diagnose_knockoffs(X, K, groups=groups, classifier=False).failing == []
+    K = GaussianKnockoffs(feature_groups=groups).fit(X).sample(0)
+    assert diagnose_knockoffs(X, K, feature_groups=groups, classifier=False).failing == []
     # Alone, a twin and its knockoff are not alike: the other twin tells.
     assert len(diagnose_knockoffs(X, K, classifier=False).failing) == 8
     # Within a group correlations must agree as well.
     broken = K.copy()
     broken[:, 0] = rng.permutation(K[:, 0])
-    assert 0 in diagnose_knockoffs(X, broken, groups=groups, classifier=False).failing
+    assert 0 in diagnose_knockoffs(X, broken, feature_groups=groups, classifier=False).failing
     labels = np.repeat(np.arange(4), 2)
     d = X / np.vstack([X, broken]).std(axis=0), broken / np.vstack([X, broken]).std(axis=0)
     assert moments(*d, labels).gaps[0, 2] > 10
@@ -247,10 +247,12 @@ def test_errors():
 def test_plot(n_failing):
     import matplotlib.pyplot as plt
 
+    from sobolev.plotting import plot_knockoffs
+
     X = normal()
     X[:, :n_failing] = X[:, :n_failing] > 0
     found = diagnose_knockoffs(X, GaussianKnockoffs().fit(X).sample(0), classifier=False)
-    ax = found.plot()
+    ax = plot_knockoffs(found)
     expected = {0: "none of 10 columns", 1: "1 of 10 columns fails", 9: "9 of 10 columns fail"}
     assert ax.get_title(loc="left").startswith(expected[n_failing])
     assert len(ax.figure.axes) == 2
@@ -259,5 +261,5 @@ def test_plot(n_failing):
     assert len(shown) == min(n_failing, 7)
     assert ("and 3 more" in shown) == (n_failing == 9)
     own = plt.subplots()[1]
-    assert found.plot(own) is own
+    assert plot_knockoffs(found, own) is own
     plt.close("all")

@@ -334,5 +334,5 @@ def test_maxent_groups_reach_the_optimum_over_the_factors():
 
 
 def test_groups_that_overlap_are_refused():
-    with pytest.raises(ValueError, match="column 1 belongs to 2 groups"):
+    with pytest.raises(ValueError, match="column 'x1' is in 2 groups"):
         solve_group_s(np.eye(3), [[0, 1], [1, 2]])

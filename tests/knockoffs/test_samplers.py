@@ -31,7 +31,7 @@ METHODS = ["mvr", "sdp", "maxent", "equi"]
 SAMPLERS = [
     GaussianKnockoffs(),
     GaussianKnockoffs(OAS(), method="sdp"),
-    GaussianKnockoffs(groups=[[0, 1]]),
+    GaussianKnockoffs(feature_groups=[[0, 1]]),
     LowRankKnockoffs(),
     FixedXKnockoffs(),
     CopulaKnockoffs(),
@@ -80,7 +80,9 @@ def swapped(target, columns):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("options", [{}, {"groups": [[0, 3], [1, 2, 5]]}, {"block_size": 3}])
+@pytest.mark.parametrize(
+    "options", [{}, {"feature_groups": [[0, 3], [1, 2, 5]]}, {"block_size": 3}]
+)
 def test_gaussian_knockoffs_have_the_swap_property(method, options):
     sigma, n = covariance(), 40_000
     X = normal(sigma, n)
@@ -88,7 +90,7 @@ def test_gaussian_knockoffs_have_the_swap_property(method, options):
     S = getattr(sampler, "S_", np.diag(sampler.s_))
     target = np.block([[sigma, sigma - S], [sigma - S, sigma]])
     # The target is symmetric under swaps of whole groups, and the draw has it.
-    groups = options.get("groups", [[4]])
+    groups = options.get("feature_groups", [[4]])
     for group in groups:
         np.testing.assert_allclose(swapped(target, group), target)
     assert_second_moments(X, sampler.sample(random_state=1), target, n)
@@ -128,7 +130,7 @@ def test_covariances_of_every_kind():
     with pytest.raises(ValueError, match=r"covariance has shape \(2, 2\)"):
         GaussianKnockoffs(np.eye(2)).fit(X)
     with pytest.raises(ValueError, match="block_size"):
-        GaussianKnockoffs(groups=[[0, 1]], block_size=2).fit(X)
+        GaussianKnockoffs(feature_groups=[[0, 1]], block_size=2).fit(X)
 
 
 def test_a_singular_covariance_is_repaired_and_told():
@@ -142,7 +144,7 @@ def test_a_singular_covariance_is_repaired_and_told():
 
 def test_groups_by_name():
     X = pd.DataFrame(normal(covariance(3), 50), columns=["a", "b", "c"])
-    S = GaussianKnockoffs(groups={"pair": ["a", "c"]}).fit(X).S_
+    S = GaussianKnockoffs(feature_groups={"pair": ["a", "c"]}).fit(X).S_
     assert S[0, 2] != 0
     assert S[0, 1] == S[1, 2] == 0
 
@@ -150,7 +152,7 @@ def test_groups_by_name():
 def test_groups_beside_constant_columns():
     X = np.insert(normal(covariance(4), 50), 0, 1.0, axis=1)
     with pytest.warns(DataWarning):
-        S = GaussianKnockoffs(groups=[[1, 2], [0, 3]]).fit(X).S_
+        S = GaussianKnockoffs(feature_groups=[[1, 2], [0, 3]]).fit(X).S_
     assert S[1, 2] != 0
     assert S[0, 3] == S[2, 3] == S[3, 4] == 0
 
@@ -436,7 +438,7 @@ class TestContract:
 
     def test_constant_columns_are_their_own_knockoffs(self, sampler):
         X = np.insert(table(), [2, 6], [7.0, 0.1], axis=1)
-        with pytest.warns(DataWarning, match="2 constant columns .* column 2, column 7"):
+        with pytest.warns(DataWarning, match="2 constant columns .* 'x2', 'x7'"):
             fitted = clone(sampler).fit(X)
         draw = fitted.sample(random_state=0)
         np.testing.assert_array_equal(draw[:, [2, 7]], X[:, [2, 7]])
@@ -451,8 +453,8 @@ class TestContract:
 
     def test_one_column(self, sampler):
         sampler = clone(sampler)
-        if getattr(sampler, "groups", None) is not None:
-            sampler.set_params(groups=[[0]])
+        if getattr(sampler, "feature_groups", None) is not None:
+            sampler.set_params(feature_groups=[[0]])
         assert sampler.fit(table()[:, :1]).sample(0).shape == (120, 1)
 
     def test_frames_and_bad_input(self, sampler):

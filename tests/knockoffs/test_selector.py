@@ -12,6 +12,7 @@ from sklearn.linear_model import Lasso, LassoCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sobolev import ConvexSIC
+from sobolev.convex import Alternating
 from sobolev.exceptions import DataWarning, KnockoffModelWarning, SobolevWarning
 from sobolev.inference.knockoff_filter import (
     ebh,
@@ -241,17 +242,17 @@ def test_groups():
     y = base[:, :8].sum(axis=1) + rng.standard_normal(300)
     names = [f"c{j}" for j in range(40)]
     groups = {f"g{k}": [f"c{2 * k}", f"c{2 * k + 1}"] for k in range(19)}  # the last two alone
-    fitted = lasso(groups=groups, fdr=0.2).fit(pd.DataFrame(X, columns=names), y)
+    fitted = lasso(feature_groups=groups, fdr=0.2).fit(pd.DataFrame(X, columns=names), y)
     W = fitted.statistics_
     np.testing.assert_array_equal(W[0:38:2], W[1:38:2])
     np.testing.assert_array_equal(fitted.support_[0:38:2], fitted.support_[1:38:2])
     per_group = np.append(W[0:38:2], W[38:])
     assert fitted.threshold_ == knockoff_threshold(per_group, 0.2)
     assert fitted.support_[:16].all()
-    assert fitted.sampler_.groups is not None
+    assert fitted.sampler_.feature_groups is not None
     assert not fitted.diagnostics_.failing
     with pytest.raises(ValueError, match="disjoint"):
-        lasso(groups=[[0, 1], [1, 2]]).fit(X, y)
+        lasso(feature_groups=[[0, 1], [1, 2]]).fit(X, y)
 
 
 def test_group_knockoffs_are_selected_by_group():
@@ -259,15 +260,15 @@ def test_group_knockoffs_are_selected_by_group():
     X, y = draw()
     names = [f"c{j}" for j in range(30)]
     frame = pd.DataFrame(X, columns=names)
-    sampler = GaussianKnockoffs(groups={"twins": ["c3", "c4"]})
+    sampler = GaussianKnockoffs(feature_groups={"twins": ["c3", "c4"]})
     with pytest.raises(ValueError, match=r"'c3', 'c4'.*swapped together"):
         lasso(sampler=sampler).fit(frame, y)
-    with pytest.raises(ValueError, match=r"\[3, 4\].*swapped together"):
-        lasso(sampler=GaussianKnockoffs(groups=[[3, 4]]), groups=[[2, 3]]).fit(X, y)
-    within = lasso(sampler=sampler, groups=[[2, 3, 4]]).fit(frame, y)
+    with pytest.raises(ValueError, match=r"'x3', 'x4'.*swapped together"):
+        lasso(sampler=GaussianKnockoffs(feature_groups=[[3, 4]]), feature_groups=[[2, 3]]).fit(X, y)
+    within = lasso(sampler=sampler, feature_groups=[[2, 3, 4]]).fit(frame, y)
     assert within.sampler_.S_[3, 4] != 0
     assert within.support_[2:5].all()
-    alone = lasso(sampler=GaussianKnockoffs(groups=[[3]])).fit(X, y)  # groups of one
+    alone = lasso(sampler=GaussianKnockoffs(feature_groups=[[3]])).fit(X, y)  # groups of one
     np.testing.assert_array_equal(alone.statistics_ != 0, True)
 
 
@@ -280,7 +281,7 @@ def test_groups_of_an_estimated_model_have_coins_for_signs():
         X += 0.3 * rng.standard_normal((150, 30))
         groups = [[2 * k, 2 * k + 1] for k in range(15)]
         y = X[:, :6].sum(axis=1) + rng.standard_normal(150)
-        W = lasso(groups=groups, random_state=seed, fdr=0.3).fit(X, y).statistics_[6::2]
+        W = lasso(feature_groups=groups, random_state=seed, fdr=0.3).fit(X, y).statistics_[6::2]
         heads, coins = heads + np.sum(W > 0), coins + np.sum(W != 0)
     assert coins > 200
     assert_fair(heads, coins)
@@ -321,7 +322,7 @@ def test_labels():
         (9, {"fdr": 0.1}, "10 or more"),
         (19, {"fdr": 0.1, "n_draws": 2}, "20 or more"),
         (9, {"fdr": 0.1, "n_draws": 2, "offset": 0}, "10 or more"),
-        (12, {"fdr": 0.1, "groups": [[0, 1, 2, 3]]}, "9 groups"),
+        (12, {"fdr": 0.1, "feature_groups": [[0, 1, 2, 3]]}, "9 groups"),
     ],
 )
 def test_too_few_columns_for_any_selection(p, options, needed):
@@ -415,7 +416,7 @@ def test_a_sampler_with_bad_draws_is_told():
 @pytest.mark.filterwarnings("ignore:No features were selected")
 @parametrize_with_checks(
     [
-        KnockoffSelector(ConvexSIC(lam=0.1, recursions=1), random_state=0),
+        KnockoffSelector(ConvexSIC(lam=0.1, solver=Alternating(rounds=1)), random_state=0),
         KnockoffSelector(statistic="lasso_path", n_draws=2, random_state=0),
     ]
 )

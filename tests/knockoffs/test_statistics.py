@@ -10,6 +10,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from sobolev import ConvexSIC
+from sobolev.critic import as_critic
 from sobolev.exceptions import ConvergenceWarning
 from sobolev.knockoffs import GaussianKnockoffs, knockoff_statistics
 from sobolev.knockoffs.importances import _folds, entry_importances, swap_importances
@@ -84,10 +85,12 @@ def test_labels(estimator, statistic, n_classes):
 def test_groups_flip_together(estimator, statistic):
     X, K, y = draw()
     groups = [[0, 1], [2, 5, 6]]
-    W = knockoff_statistics(X, K, y, estimator, statistic, groups=groups)
+    W = knockoff_statistics(X, K, y, estimator, statistic, feature_groups=groups)
     assert W.shape == (5,)
     assert W[0] > 0
-    found = knockoff_statistics(*swap(X, K, [0, 1, 3]), y, estimator, statistic, groups=groups)
+    found = knockoff_statistics(
+        *swap(X, K, [0, 1, 3]), y, estimator, statistic, feature_groups=groups
+    )
     np.testing.assert_array_equal(found, W * [-1, 1, -1, 1, 1])
 
 
@@ -206,7 +209,7 @@ def test_swap_importances_of_a_known_model():
     design, noise = rng.standard_normal((60, 4)), rng.standard_normal(60)
     y = 2 * design[:, 0] + noise
     units = [np.array([0]), np.array([1])]
-    found = swap_importances(Known(), design, y, units, rng)
+    found = swap_importances(as_critic(Known()), design, y, units, rng)
     grown = np.mean((y - 2 * design[:, 2]) ** 2) - np.mean(noise**2)
     np.testing.assert_allclose(found, [grown, 0, 0, 0], atol=1e-12)
 
@@ -226,7 +229,7 @@ def test_swap_importances_are_of_unseen_rows():
     rng = np.random.default_rng(0)
     design = rng.standard_normal((23, 2))
     design[:, 1] = design[:, 0]
-    swap_importances(Memory(), design, design[:, 0], [np.array([0])], rng)
+    swap_importances(as_critic(Memory()), design, design[:, 0], [np.array([0])], rng)
     assert evaluated == set(design[:, 0])
 
 
@@ -253,9 +256,9 @@ def test_errors_name_the_remedy():
         with pytest.raises(ValueError, match="'a' only once"):
             knockoff_statistics(X, K, target, RandomForestClassifier(3), "swap")
     few = np.array([99] + [0] * 60 + [1] * 59)  # integers of few values are labels
-    with pytest.raises(ValueError, match=r'99 only once.*target_type="regression"'):
+    with pytest.raises(ValueError, match=r'99 only once.*target="regression"'):
         knockoff_statistics(X, K, few, ConvexSIC(lam=0.05), "swap")
-    numbers = ConvexSIC(lam=0.05, target_type="regression")
+    numbers = ConvexSIC(lam=0.05, target="regression")
     assert np.isfinite(knockoff_statistics(X, K, few, numbers, "swap")).all()
     pipeline = make_pipeline(PolynomialFeatures(2), Ridge())
     with pytest.raises(ValueError, match="153 importances for 16 columns"):

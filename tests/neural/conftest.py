@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from sobolev.neural.arrays import to_device, to_numpy
-from sobolev.neural.networks import on_device
+from sobolev.neural.importances import Importances
 from sobolev.neural.objectives import CrossEntropy
 from sobolev.neural.sampling import Batch, Rows, Sampler
-from sobolev.neural.training import Importances, Settings, Table
+from sobolev.neural.training import Table
 
 N_ROWS, D = 40, 5
 
@@ -25,13 +25,20 @@ class Problem:
     batch: Batch
     objective: Any
     importances: Importances
-    settings: Settings
+    lam: Any
+    epsilon: float
     sizes: list[int]
 
     def gradients(self, rule):
         """Loss, squared derivatives and gradients by ``rule``, all as numpy arrays."""
         loss, squared, found = rule(
-            self.network, self.table, self.batch, self.objective, self.importances, self.settings
+            self.network,
+            self.table,
+            self.batch,
+            self.objective,
+            self.importances,
+            self.lam,
+            self.epsilon,
         )
         return to_numpy(loss), to_numpy(squared), [to_numpy(g) for g in found]
 
@@ -59,7 +66,7 @@ def make_problem():
             spec.build(rngs, D, k) if outputs is None else spec.build_network(rngs, D, outputs)
         )
         network = network.replace([p.astype(dtype) for p in network.parameters])
-        network = on_device(network, device)
+        network = network.to(device)
         for parameter in network.parameters if autograd else ():
             parameter.requires_grad_(True)
         sizes = [13 - 3 * (seed % 3) for seed in members]  # ragged
@@ -89,9 +96,9 @@ def make_problem():
         eta = np.stack([r.dirichlet(3 * np.ones(n_groups)) for r in own])
         scales = np.stack([r.uniform(0.5, 1.5, D) for r in own]) if metric else None
         table = Table(array(X), array(Y), None if scales is None else array(scales))
-        settings = Settings(lam=array(0.2 + 0.1 * np.array(members)), epsilon=1e-3)
+        lam = array(0.2 + 0.1 * np.array(members))
         importances = Importances.start(array(eta), groups)
-        return Problem(network, table, batch, objective, importances, settings, sizes)
+        return Problem(network, table, batch, objective, importances, lam, 1e-3, sizes)
 
     return make
 

@@ -1,6 +1,7 @@
 """NeuralSIC: relations between its results, invariances, weights, groups."""
 
 import pickle
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from torch import nn
 
 from sobolev import NeuralSIC
 from sobolev.exceptions import DataWarning
-from sobolev.neural import BigCritic, BilinearCritic, SmallCritic
+from sobolev.neural import BigCritic, BilinearCritic, EarlyStopping, Optimizer, SmallCritic
 
 N, D = 120, 6
 RNG = np.random.default_rng(0)
@@ -54,13 +55,15 @@ CRITICS = {  # the same kinds, narrow ones
     "module": Module,
     "list": [BilinearCritic(widths=(30,)), SmallCritic(widths=(30,))],
 }
+FIELDS = {field.name for field in fields(Optimizer)}
 RESPONSES = {"numbers": Y, "labels": LABELS, "several": SEVERAL}
 
 
 def sic(**parameters):
     """An estimator that is trained in a few hundredths of a second."""
-    defaults = {"max_iter": 40, "recursions": 1, "random_state": 0}
-    return NeuralSIC(**(defaults | parameters))
+    parameters = {"max_iter": 40, "rounds": 1, "random_state": 0} | parameters
+    training = {name: parameters.pop(name) for name in FIELDS & parameters.keys()}
+    return NeuralSIC(optimizer=Optimizer(**training), **parameters)
 
 
 def importances(*data, sample_weight=None, **parameters):
@@ -121,7 +124,7 @@ def test_importances_are_root_mean_squares_of_the_derivatives():
 
 @pytest.mark.parametrize("y", RESPONSES.values(), ids=RESPONSES)
 def test_risk_of_bilinear_critics_is_exact_in_the_response(y):
-    fitted = sic(rho=0.6, n_members=2).fit(X, y)
+    fitted = sic(rho=0.6, boosting=2).fit(X, y)
     new = X[:5] + 0.1
     squares = np.mean(all_pairs(fitted, new, y) ** 2, axis=1)
     expected = fitted.witness(new, y[:5]) - 0.3 * squares
@@ -153,7 +156,8 @@ def test_score_is_the_mean_risk(critic):
 def test_without_dependence_held_out_rows_show_none(critic, early_stopping, seed):
     """A critic that follows noise has a negative score; one of a thousand is above 3 errors."""
     y = np.random.default_rng(seed).permutation(Y)
-    options = {"critic": critic, "early_stopping": early_stopping, "max_iter": 120}
+    stopping = EarlyStopping() if early_stopping else None
+    options = {"critic": critic, "early_stopping": stopping, "max_iter": 120}
     fitted = sic(random_state=seed, **options).fit(X[:80], y[:80])
     risk = fitted.risk(X[80:], y[80:])
     assert risk.mean() <= 3 * risk.std(ddof=1) / np.sqrt(risk.size)
@@ -177,7 +181,7 @@ def test_double_backpropagation_agrees_with_the_closed_form(critic):
 
 @pytest.mark.parametrize("critic", NAMED.values(), ids=NAMED)
 def test_every_critic_finds_the_relevant_features(critic):
-    fitted = sic(critic=critic, max_iter=200, recursions=2, learning_rate=5e-3).fit(X, Y)
+    fitted = sic(critic=critic, max_iter=200, rounds=2, learning_rate=5e-3).fit(X, Y)
     assert set(np.argsort(-fitted.feature_importances_)[:2]) == RELEVANT
     assert set(fitted.get_support(indices=True)) == RELEVANT
     assert fitted.score(X, Y) > 0.2
@@ -201,7 +205,7 @@ def test_several_responses_and_labels():
 
 
 def test_rounds_of_the_metric_sharpen_the_ranking():
-    one, four = (importances(X, Y, recursions=r, max_iter=120) for r in (1, 4))
+    one, four = (importances(X, Y, rounds=r, max_iter=120) for r in (1, 4))
     assert four[[1, 4]].sum() > one[[1, 4]].sum() + 0.05
 
 
@@ -211,7 +215,7 @@ def test_rounds_of_the_metric_sharpen_the_ranking():
 @pytest.mark.parametrize("critic", CRITICS.values(), ids=CRITICS)
 def test_order_of_rows_does_not_matter(critic):
     order = np.random.default_rng(1).permutation(N)
-    options = {"critic": critic, "batch_size": 50, "recursions": 2, "early_stopping": True}
+    options = {"critic": critic, "batch_size": 50, "rounds": 2, "early_stopping": EarlyStopping()}
     first = importances(X, LABELS, **options)
     np.testing.assert_allclose(importances(X[order], LABELS[order], **options), first, atol=1e-5)
 
@@ -300,7 +304,7 @@ def test_the_warning_points_at_the_line_that_called_fit():
 def test_constant_columns_are_named():
     frame = pd.DataFrame(X, columns=NAMES).assign(flat=1.0)
     with pytest.warns(DataWarning, match="'flat'"):
-        fitted = sic(groups={"pair": ["flat", "gene0"]}).fit(frame, Y)
+        fitted = sic(feature_groups={"pair": ["flat", "gene0"]}).fit(frame, Y)
     assert fitted.group_importances_.sum() == pytest.approx(1)
     assert fitted.feature_importances_[0] == pytest.approx(fitted.group_importances_[0])
 
@@ -309,9 +313,11 @@ def test_constant_columns_are_named():
 @pytest.mark.parametrize("rule", ["averaged", "mirror"])
 def test_groups_share_one_importance(critic, rule):
     frame = pd.DataFrame(X, columns=NAMES)
-    options = {"critic": critic, "eta_rule": rule, "n_members": 2}
-    named = sic(groups={"a": ["gene0", "gene2"], "b": ["gene1", "gene4"]}, **options).fit(frame, Y)
-    placed = sic(groups={"a": [0, 2], "b": [1, 4]}, **options).fit(frame, Y)
+    options = {"critic": critic, "eta_rule": rule, "boosting": 2}
+    named = sic(feature_groups={"a": ["gene0", "gene2"], "b": ["gene1", "gene4"]}, **options).fit(
+        frame, Y
+    )
+    placed = sic(feature_groups={"a": [0, 2], "b": [1, 4]}, **options).fit(frame, Y)
     np.testing.assert_array_equal(named.feature_importances_, placed.feature_importances_)
     assert named.group_names_ == ["a", "b", "gene3", "gene5"]
     assert named.group_importances_.shape == (4,)
@@ -322,8 +328,8 @@ def test_groups_share_one_importance(critic, rule):
 
 
 def test_refitting_forgets_the_fit_before():
-    fitted = sic(groups=[[0, 1]]).fit(X, LABELS)
-    fitted.set_params(groups=None).fit(X, Y)
+    fitted = sic(feature_groups=[[0, 1]]).fit(X, LABELS)
+    fitted.set_params(feature_groups=None).fit(X, Y)
     assert not hasattr(fitted, "classes_")
     assert not hasattr(fitted, "group_importances_")
     np.testing.assert_array_equal(fitted.feature_importances_, importances(X, Y))
@@ -334,7 +340,7 @@ def test_refitting_forgets_the_fit_before():
 
 @pytest.mark.parametrize("critic", CRITICS.values(), ids=CRITICS)
 def test_pickle_keeps_the_critic(critic):
-    fitted = sic(critic=critic, recursions=2).fit(X, LABELS)
+    fitted = sic(critic=critic, rounds=2).fit(X, LABELS)
     copy = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(copy.witness(X, LABELS), fitted.witness(X, LABELS))
     np.testing.assert_array_equal(copy.feature_importances_, fitted.feature_importances_)
@@ -362,7 +368,7 @@ def test_names_of_a_frame_are_kept():
 
 def test_fit_leaves_its_arguments_alone():
     rows, y, w = X.copy(), Y.copy(), np.ones(N)
-    sic(early_stopping=True).fit(rows, y, w)
+    sic(early_stopping=EarlyStopping()).fit(rows, y, w)
     np.testing.assert_array_equal(rows, X)
     np.testing.assert_array_equal(y, Y)
     np.testing.assert_array_equal(w, 1.0)

@@ -1,12 +1,22 @@
 """Parameters of the neural estimators that cannot be used are named in the error."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from sobolev import NeuralSIC, SobolevClassifier, SobolevRegressor
-from sobolev.neural import BigCritic, BilinearCritic, DenseNetwork, SmallCritic
+from sobolev.neural import (
+    BigCritic,
+    BilinearCritic,
+    Boosting,
+    DenseNetwork,
+    EarlyStopping,
+    Optimizer,
+    SmallCritic,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 4))
@@ -24,17 +34,41 @@ class Critic(nn.Module):
         return self.layer(torch.cat([x, y], dim=1))
 
 
+OF_OPTIMIZER = {field.name for field in fields(Optimizer)}
+OF_STOPPING = {field.name for field in fields(EarlyStopping)}
+OF_BOOSTING = {field.name for field in fields(Boosting)}
+
+
+def make(cls, parameters):
+    """An estimator with each parameter where it belongs."""
+    parameters = {"max_iter": 3, "rounds": 1} | parameters
+    stopping, boosting, training = (
+        {name: parameters.pop(name) for name in part & parameters.keys()}
+        for part in (OF_STOPPING, OF_BOOSTING, OF_OPTIMIZER)
+    )
+    if stopping:
+        training["early_stopping"] = EarlyStopping(**stopping)
+    if boosting:
+        parameters["boosting"] = Boosting(**boosting)
+    return cls(**({"optimizer": Optimizer(**training)} | parameters))
+
+
 SHARED = [
     ({"lam": -1}, ValueError, "lam=-1"),
     ({"lam": "x"}, ValueError, "lam='x'"),
     ({"lam": None}, TypeError, "lam must be"),
     ({"lam": np.nan}, TypeError, "lam must be"),
     ({"epsilon": 0.0}, ValueError, "epsilon=0.0"),
-    ({"groups": [[0, 99]]}, ValueError, "column 99"),
+    ({"feature_groups": [[0, 99]]}, ValueError, "column 99"),
     ({"n_members": 0}, ValueError, "n_members=0"),
     ({"n_members": 1.5}, TypeError, "n_members"),
+    ({"boosting": 0}, ValueError, "boosting=0"),
+    ({"boosting": 1.5}, TypeError, "boosting must be a number of members"),
+    ({"optimizer": "adam"}, TypeError, r"optimizer must be None or an Optimizer\(\); got 'adam'"),
+    ({"early_stopping": True}, TypeError, "early_stopping must be None or an EarlyStopping"),
+    ({"eta_rule": "newton"}, ValueError, "eta_rule='newton'"),
     ({"aggregate": "harmonic"}, ValueError, 'aggregate=.*"arithmetic", "geometric"'),
-    ({"recursions": 0}, ValueError, "recursions=0"),
+    ({"rounds": 0}, ValueError, "rounds=0"),
     ({"batch_size": 0}, ValueError, "batch_size=0"),
     ({"batch_size": [10, 0]}, ValueError, "batch_size=0"),
     ({"batch_size": []}, ValueError, "batch_size"),
@@ -69,10 +103,8 @@ OF_SIC = [
     ({"rho": -1}, ValueError, "rho=-1"),
     ({"rho": None}, TypeError, "rho"),
     ({"measure": "uniform"}, ValueError, "measure='uniform'.*mixture"),
-    ({"eta_rule": "newton"}, ValueError, "eta_rule='newton'"),
-    ({"preset": "x"}, ValueError, "preset='x'.*paper"),
-    ({"preset": 3}, ValueError, "preset=3"),
-    ({"target_type": "count"}, ValueError, "target='count'"),
+    ({"target": "count"}, ValueError, "target='count'"),
+    ({"target": 3}, TypeError, "target must be"),
     ({"critic": "nope"}, ValueError, 'critic=.nope.*"small", "big", "bilinear"'),
     ({"critic": None}, TypeError, "critic must be"),
     ({"critic": []}, (TypeError, ValueError), "critic"),
@@ -109,26 +141,26 @@ OF_PREDICTORS = [
 @pytest.mark.parametrize(("parameters", "error", "message"), [*SHARED, *OF_SIC])
 def test_wrong_parameters_of_neural_sic_are_named(parameters, error, message):
     with pytest.raises(error, match=message):
-        NeuralSIC(**({"max_iter": 3, "recursions": 1} | parameters)).fit(X, Y)
+        make(NeuralSIC, parameters).fit(X, Y)
 
 
 @pytest.mark.parametrize(("parameters", "error", "message"), [*SHARED, *OF_PREDICTORS])
 def test_wrong_parameters_of_the_classifier_are_named(parameters, error, message):
     """Two classes: a module that flattens its outputs has twice as many rows."""
     with pytest.raises(error, match=message):
-        SobolevClassifier(**({"max_iter": 3, "recursions": 1} | parameters)).fit(X, Y > 0)
+        make(SobolevClassifier, parameters).fit(X, Y > 0)
 
 
 def test_a_module_with_too_many_outputs_is_refused_by_the_regressor():
     """Three columns would be compared with the one response by broadcasting."""
     with pytest.raises(ValueError, match=r"outputs|shape"):
-        SobolevRegressor(network=lambda d, k: nn.Linear(d, 3), max_iter=3).fit(X, Y)
+        make(SobolevRegressor, {"network": lambda d, k: nn.Linear(d, 3)}).fit(X, Y)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is CUDA")
 def test_a_missing_device_is_named():
     with pytest.raises(ValueError, match=r"device='cuda': CUDA is not available.*auto"):
-        NeuralSIC(device="cuda").fit(X, Y)
+        NeuralSIC(optimizer=Optimizer(device="cuda")).fit(X, Y)
 
 
 def with_value(value):
@@ -152,11 +184,11 @@ def with_value(value):
 )
 def test_data_that_cannot_be_used_are_named(rows, y, message):
     with pytest.raises(ValueError, match=message):
-        NeuralSIC(max_iter=3).fit(rows, y)
+        make(NeuralSIC, {}).fit(rows, y)
 
 
 def test_a_regressor_takes_numbers_and_a_classifier_labels():
     with pytest.raises(ValueError, match="text, not numbers"):
-        SobolevRegressor(max_iter=3).fit(X, np.where(Y > 0, "high", "low"))
+        make(SobolevRegressor, {}).fit(X, np.where(Y > 0, "high", "low"))
     with pytest.raises(ValueError, match="Unknown label type"):
-        SobolevClassifier(max_iter=3).fit(X, Y)
+        make(SobolevClassifier, {}).fit(X, Y)

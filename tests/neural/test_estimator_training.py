@@ -1,8 +1,9 @@
-"""NeuralSIC: boosting, the preset of the paper, the course of training, lam, randomness."""
+"""NeuralSIC: Boosted SIC, Algorithm 3 as in the paper, the course of training, lam, randomness."""
 
 import pickle
 import random
 import warnings
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -12,7 +13,15 @@ from torch import nn
 
 from sobolev import NeuralSIC
 from sobolev.exceptions import DivergenceError
-from sobolev.neural import BigCritic, BilinearCritic, SmallCritic, _base
+from sobolev.neural import (
+    BigCritic,
+    BilinearCritic,
+    Boosting,
+    EarlyStopping,
+    Optimizer,
+    SmallCritic,
+    _base,
+)
 from sobolev.neural.objectives import PairedSIC
 
 N, D = 120, 6
@@ -44,24 +53,31 @@ CRITICS = {
     "list": [BilinearCritic(widths=(30,)), SmallCritic(widths=(30,))],
 }
 
+FIELDS = {field.name for field in fields(Optimizer)}
+
 
 def sic(**parameters):
     """An estimator that is trained in a few hundredths of a second."""
-    defaults = {"max_iter": 40, "recursions": 1, "random_state": 0}
-    return NeuralSIC(**(defaults | parameters))
+    parameters = {"max_iter": 40, "rounds": 1, "random_state": 0} | parameters
+    training = {name: parameters.pop(name) for name in FIELDS & parameters.keys()}
+    return NeuralSIC(optimizer=Optimizer(**training), **parameters)
 
 
 def importances(*data, sample_weight=None, **parameters):
     return sic(**parameters).fit(*data, sample_weight).feature_importances_
 
 
-# Boosting
+# Boosted SIC
 
 
 @pytest.mark.parametrize("aggregate", ["arithmetic", "geometric"])
 def test_boosted_importances_are_a_mean_over_members(aggregate):
-    options = {"n_members": 2, "batch_size": [30, 60], "critic": ["bilinear", "small"]}
-    fitted = sic(aggregate=aggregate, **options).fit(X, Y)
+    options = {
+        "boosting": Boosting(2, aggregate),
+        "batch_size": [30, 60],
+        "critic": ["bilinear", "small"],
+    }
+    fitted = sic(**options).fit(X, Y)
     members = fitted.member_importances_
     assert members.shape == (8, D)
     np.testing.assert_allclose(members.sum(axis=1), 1.0)
@@ -73,13 +89,13 @@ def test_boosted_importances_are_a_mean_over_members(aggregate):
 @pytest.mark.parametrize("critic", ["bilinear", "small", Module], ids=["bilinear", "small", "mod"])
 def test_members_do_not_depend_on_each_other(critic):
     alone = sic(critic=critic).fit(X, Y).member_importances_
-    three = sic(critic=critic, n_members=3).fit(X, Y)
+    three = sic(critic=critic, boosting=3).fit(X, Y)
     np.testing.assert_allclose(three.member_importances_[:1], alone, atol=1e-6)
     assert three.objective_curve_.shape == (40,)
 
 
 def test_witness_and_risk_are_of_the_mean_critic():
-    both = sic(critic=["bilinear", "small"], n_members=2).fit(X, Y)
+    both = sic(critic=["bilinear", "small"], boosting=2).fit(X, Y)
     networks = both._ensembles
     both._ensembles = networks[:1]
     first = both.witness(X, Y)
@@ -89,7 +105,7 @@ def test_witness_and_risk_are_of_the_mean_critic():
     np.testing.assert_allclose(both.witness(X, Y), (first + second) / 2, atol=1e-6)
 
 
-# The preset of the paper
+# Algorithm 3 with the settings of the paper
 
 
 class Stop(Exception):
@@ -115,8 +131,8 @@ def planned(monkeypatch):
     return plan
 
 
-def test_the_preset_is_the_paper(planned):
-    members, recipe = planned(NeuralSIC(preset="paper"))
+def test_the_classmethod_has_the_settings_of_the_paper(planned):
+    members, recipe = planned(NeuralSIC.paper())
     (member,) = members
     assert (member.batch_size, member.lam) == (100, 0.01)
     assert isinstance(member.design.spec, SmallCritic)
@@ -127,36 +143,36 @@ def test_the_preset_is_the_paper(planned):
     ]
     assert network.dropouts == [(True, 100, 0.3)] * 2
     assert network.hidden.slope == 0
-    assert (recipe.max_iter, recipe.recursions) == (4000, 1)
-    settings = recipe.settings
-    assert (settings.learning_rate, settings.betas) == (1e-3, (0.5, 0.999))
-    assert (settings.weight_decay, settings.schedule) == (1e-4, "constant")
-    assert settings.eta_step == 0.1
+    optimizer = recipe.optimizer
+    assert (optimizer.max_iter, optimizer.rounds) == (4000, 1)
+    assert (optimizer.learning_rate, optimizer.betas) == (1e-3, (0.5, 0.999))
+    assert (optimizer.weight_decay, optimizer.schedule) == (1e-4, "constant")
+    assert optimizer.eta_step == 0.1
     # The mirror rule: the gradient of the minibatch in its own units, the last eta is the result.
-    assert not settings.eta_relative
-    assert settings.eta_decay == 0
-    assert recipe.eta_of_state
+    assert optimizer.eta_rule == "mirror"
 
 
-def test_parameters_that_were_changed_win_over_the_preset(planned):
-    changed = {"max_iter": 20, "lam": 0.3, "critic": "big", "eta_rule": "mirror", "rho": 2.0}
-    estimator = NeuralSIC(preset="paper", batch_size=[7], betas=(0.9, 0.99), **changed)
+def test_what_is_passed_wins_over_the_paper_even_if_it_is_a_default(planned):
+    changed = {"max_iter": 1000, "batch_size": [7], "betas": (0.9, 0.99)}
+    estimator = NeuralSIC.paper(
+        lam=0.3, critic="big", rho=2.0, optimizer=Optimizer.paper(**changed), boosting=1
+    )
     before = estimator.get_params()
     (member,), recipe = planned(estimator)
-    assert (recipe.max_iter, member.lam, member.batch_size) == (20, 0.3, 7)
+    assert (recipe.optimizer.max_iter, member.lam, member.batch_size) == (1000, 0.3, 7)
     assert isinstance(member.design.spec, BigCritic)
     assert member.design.objective.rho == 2.0
-    assert recipe.settings.betas == (0.9, 0.99)
-    assert recipe.settings.epsilon == 1e-6  # of the preset
+    assert recipe.optimizer.betas == (0.9, 0.99)
+    assert recipe.optimizer.epsilon == 1e-6  # of the paper
     assert estimator.get_params() == before
+    _, recipe = planned(NeuralSIC.paper(optimizer=Optimizer()))
+    assert recipe.optimizer == Optimizer()
 
 
-def test_the_preset_fits():
-    fitted = NeuralSIC(preset="paper", max_iter=60, random_state=0).fit(X, Y)
+def test_the_settings_of_the_paper_fit():
+    fitted = NeuralSIC.paper(optimizer=Optimizer.paper(max_iter=60), random_state=0).fit(X, Y)
     assert fitted.n_iter_ == 60
     assert fitted.feature_importances_.sum() == pytest.approx(1)
-    assert fitted.max_iter == 60
-    assert fitted.critic == "bilinear"
 
 
 # The course of training
@@ -165,8 +181,8 @@ def test_the_preset_fits():
 @pytest.mark.parametrize("critic", ["bilinear", "small", Module], ids=["bilinear", "small", "mod"])
 def test_early_stopping_ends_where_held_out_rows_no_longer_gain(critic):
     noise = np.random.default_rng(0).standard_normal(N)
-    options = {"critic": critic, "early_stopping": True, "max_iter": 400}
-    fitted = sic(patience=2, **options).fit(X, noise)
+    options = {"critic": critic, "early_stopping": EarlyStopping(patience=2), "max_iter": 400}
+    fitted = sic(**options).fit(X, noise)
     curve = fitted.validation_curve_
     assert fitted.n_iter_ < 400
     assert fitted.objective_curve_.shape == (fitted.n_iter_,)
@@ -178,7 +194,7 @@ def test_early_stopping_ends_where_held_out_rows_no_longer_gain(critic):
 def test_early_stopping_keeps_the_best_iterate():
     """A fit of just so many updates, the looks being at the same ones."""
     noise = np.random.default_rng(0).standard_normal(N)
-    options = {"early_stopping": True, "patience": 10**6, "learning_rate": 5e-3}
+    options = {"early_stopping": EarlyStopping(patience=10**6), "learning_rate": 5e-3}
     long = sic(max_iter=80, **options).fit(X, noise)
     best = 2 * (1 + int(long.validation_curve_.argmax()))
     assert best < 80
@@ -187,7 +203,11 @@ def test_early_stopping_keeps_the_best_iterate():
 
 
 def test_members_hold_out_rows_of_their_own(planned):
-    members, recipe = planned(NeuralSIC(early_stopping=True, n_members=6, validation_fraction=0.25))
+    members, recipe = planned(
+        NeuralSIC(
+            optimizer=Optimizer(early_stopping=EarlyStopping(validation_fraction=0.25)), boosting=6
+        )
+    )
     held_out = [member.held_out for member in members]
     np.testing.assert_array_equal(np.sort(np.concatenate(held_out[:4])), np.arange(N))
     np.testing.assert_array_equal(held_out[4], held_out[0])  # dealt in turn
@@ -200,14 +220,14 @@ def test_members_hold_out_rows_of_their_own(planned):
 @pytest.mark.parametrize(
     ("options", "n_members"),
     [
-        ({"n_members": 3}, 3),
-        ({"n_members": 9}, 9),
+        ({"boosting": 3}, 3),
+        ({"boosting": 9}, 9),
         ({"critic": [SmallCritic(widths=(10,)), BilinearCritic(widths=(10,))]}, 2),
     ],
     ids=["three", "two chunks", "two critics"],
 )
 def test_the_validation_curve_has_a_column_for_each_member(options, n_members):
-    fitted = sic(early_stopping=True, patience=100, **options).fit(X, Y)
+    fitted = sic(early_stopping=EarlyStopping(patience=100), **options).fit(X, Y)
     assert fitted.member_importances_.shape == (n_members, D)
     assert fitted.validation_curve_.shape == (40, n_members)
 
@@ -217,7 +237,11 @@ def test_held_out_rows_count_by_their_weight(kind):
     """Rows of next to no weight may be as far off as they like."""
     rows, y = np.vstack([X, 1e3 * X[:4]]), np.concatenate([Y, Y[:4]])
     w = np.concatenate([np.ones(N), np.full(4, 1e-12)])
-    options = {"early_stopping": True} if kind == "early stopping" else {"lam": "auto", "cv": 2}
+    options = (
+        {"early_stopping": EarlyStopping()}
+        if kind == "early stopping"
+        else {"lam": "auto", "cv": 2}
+    )
     fitted = sic(max_iter=20, **options).fit(rows, y, w)
     found = fitted.validation_curve_ if kind == "early stopping" else fitted.lam_risks_
     assert np.abs(found).max() < 10
@@ -236,7 +260,7 @@ def test_schedules_differ_from_the_second_update_on():
 
 @pytest.mark.parametrize("critic", CRITICS.values(), ids=CRITICS)
 def test_warm_start_goes_on_from_the_last_critics(critic):
-    fitted = sic(critic=critic, warm_start=True, max_iter=60, recursions=2).fit(X, Y)
+    fitted = sic(critic=critic, warm_start=True, max_iter=60, rounds=2).fit(X, Y)
     first = fitted.objective_curve_
     fitted.fit(X, Y)
     again = fitted.objective_curve_
@@ -256,7 +280,7 @@ def test_warm_start_of_another_shape_starts_afresh(change):
     elif change == "critic":
         options = {"critic": "small"}
     else:
-        options = {"n_members": 2}
+        options = {"boosting": 2}
     fitted.set_params(**options).fit(rows, y)
     np.testing.assert_array_equal(fitted.feature_importances_, importances(rows, y, **options))
 
@@ -270,7 +294,7 @@ def test_progress_goes_to_standard_error(capsys):
     sic().fit(X, Y)
     assert capsys.readouterr() == ("", "")
     for verbose in (1, 2):
-        sic(verbose=verbose, recursions=2).fit(X, Y)
+        sic(verbose=verbose, rounds=2).fit(X, Y)
         out, err = capsys.readouterr()
         assert out == ""
         assert "round 2, update 40, SIC" in err
@@ -325,7 +349,7 @@ def test_global_generators_are_untouched(critic, n_jobs):
     torch.manual_seed(7)
     random.seed(7)
     before = states()
-    options = {"recursions": 2, "n_members": 3, "early_stopping": True, "n_jobs": n_jobs}
+    options = {"rounds": 2, "boosting": 3, "early_stopping": EarlyStopping(), "n_jobs": n_jobs}
     fitted = sic(critic=critic, random_state=None, **options).fit(X, Y)
     fitted.score(X, Y)
     assert states() == before
@@ -333,7 +357,7 @@ def test_global_generators_are_untouched(critic, n_jobs):
 
 @pytest.mark.parametrize("critic", CRITICS.values(), ids=CRITICS)
 def test_fits_repeat_with_a_seed_and_differ_without(critic):
-    options = {"critic": critic, "recursions": 2, "max_iter": 20}
+    options = {"critic": critic, "rounds": 2, "max_iter": 20}
     first = importances(X, Y, **options)
     np.testing.assert_array_equal(importances(X, Y, **options), first)
     generator = np.random.default_rng(0)
@@ -349,7 +373,7 @@ def test_threads_of_torch_do_not_matter(critic):
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            found.append(importances(X, Y, critic=critic, recursions=2))
+            found.append(importances(X, Y, critic=critic, rounds=2))
             assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
@@ -358,7 +382,7 @@ def test_threads_of_torch_do_not_matter(critic):
 
 @pytest.mark.parametrize("critic", CRITICS.values(), ids=CRITICS)
 def test_number_of_jobs_does_not_matter(critic):
-    options = {"critic": critic, "n_members": 3 if critic is Module else 9, "recursions": 2}
+    options = {"critic": critic, "boosting": 3 if critic is Module else 9, "rounds": 2}
     one, two = (sic(n_jobs=n, **options).fit(X, Y) for n in (1, 2))
     np.testing.assert_array_equal(one.member_importances_, two.member_importances_)
     np.testing.assert_array_equal(one.witness(X, Y), two.witness(X, Y))
@@ -369,6 +393,6 @@ def test_modules_are_trained_without_warnings():
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            sic(critic=Module, recursions=2, max_iter=4).fit(X, Y).score(X, Y)
+            sic(critic=Module, rounds=2, max_iter=4).fit(X, Y).score(X, Y)
     finally:
         torch.set_warn_always(False)

@@ -1,5 +1,7 @@
 """Explanations of neural critics: terms that add up to the witness, derivatives by differences."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from torch import nn
 
 from sobolev import NeuralSIC
 from sobolev.exceptions import DataWarning
-from sobolev.neural import BigCritic, BilinearCritic, SmallCritic
+from sobolev.neural import BigCritic, BilinearCritic, Optimizer, SmallCritic
 
 N, D = 80, 4
 RNG = np.random.default_rng(0)
@@ -42,11 +44,13 @@ WITH_BIAS = {
     "module": Module,
 }
 CRITICS = HOMOGENEOUS | WITH_BIAS
+FIELDS = {field.name for field in fields(Optimizer)}
 
 
 def fit(critic, rows=X, y=Y, **parameters):
-    defaults = {"max_iter": 40, "recursions": 2, "n_members": 2, "random_state": 0}
-    return NeuralSIC(critic=critic, **(defaults | parameters)).fit(rows, y)
+    parameters = {"max_iter": 40, "rounds": 2, "boosting": 2, "random_state": 0} | parameters
+    training = {name: parameters.pop(name) for name in FIELDS & parameters.keys()}
+    return NeuralSIC(critic=critic, optimizer=Optimizer(**training), **parameters).fit(rows, y)
 
 
 @pytest.mark.parametrize("critic", CRITICS.values(), ids=CRITICS)

@@ -11,10 +11,12 @@ from sklearn.base import clone
 
 from sobolev.neural import BigCritic, BilinearCritic, DenseNetwork, SmallCritic
 from sobolev.neural.arrays import Keep, activation, namespace, to_device, to_numpy
+from sobolev.neural.importances import GroupIndex
 from sobolev.neural.layers import Stack, matmul, outer
-from sobolev.neural.networks import Bilinear, Branched, Wrapped, as_float, on_device
+from sobolev.neural.networks import Bilinear, Branched
 from sobolev.neural.objectives import CrossEntropy, ExactSIC, PairedSIC, SquaredError
-from sobolev.neural.training import GroupIndex, closed_form, double_backpropagation
+from sobolev.neural.torch_backend import Wrapped, double_backpropagation
+from sobolev.neural.training import closed_form
 
 CPU = torch.device("cpu")
 
@@ -190,8 +192,8 @@ def written_out(problem, network, e):
         grouped = np.zeros(groups.n_groups)
         for k, j in pairs:
             grouped[k] += squared[j]
-    penalty = ((grouped + problem.settings.epsilon) / eta).sum()
-    return loss + problem.settings.lam[e] / 2 * penalty, squared
+    penalty = ((grouped + problem.epsilon) / eta).sum()
+    return loss + problem.lam[e] / 2 * penalty, squared
 
 
 def check_against_written_out(problem):
@@ -281,13 +283,7 @@ def test_critics_without_bias_are_homogeneous(make_problem, name):
     x, y = table.x(batch.rows), table.y(batch.rows, batch.permuted)
     trace = problem.network.trace(x, y, batch.keeps)
     dx = trace.input_gradient(slice(None))
-    # With delta = 1 and no penalty the derivative in y is left by the parameters' gradient.
-    trace.parameter_gradient(np.ones_like(trace.values), np.zeros_like(dx), slice(None))
-    if isinstance(problem.network, Branched):
-        below = trace.joint.adjoint_to_y()
-        dy, _ = problem.network.branch_y.adjoint(below, trace.py.masks)
-    else:
-        dy = trace.adjoint_to_y()
+    dy = trace.response_gradient()
     euler = (dx * x).sum(-1) + (dy * y).sum(-1)
     np.testing.assert_allclose(trace.values, euler, atol=1e-5 * np.abs(trace.values).max())
     assert np.abs(trace.values).max() > 1e-3
@@ -342,13 +338,13 @@ def test_scaled_inputs_take_the_metric_into_the_network(case, make_problem, devi
 
 def test_devices_and_precisions_round_trip(case, make_problem):
     network = make_problem(*case, dtype=np.float32).network
-    tensors = on_device(network, CPU)
+    tensors = network.to(CPU)
     assert all(isinstance(p, torch.Tensor) for p in tensors.parameters)
     for parameter in tensors.parameters:
         parameter.requires_grad_(True)
-    double = as_float(on_device(tensors, None), float)
+    double = tensors.to(None).cast(float)
     assert all(p.dtype == np.float64 for p in double.parameters)
-    single = as_float(double, np.float32)
+    single = double.cast(np.float32)
     for p, q in zip(network.parameters, single.parameters, strict=True):
         assert q.dtype == np.float32
         assert not np.shares_memory(p, q)
@@ -440,8 +436,8 @@ def test_a_module_knows_training_from_evaluation_and_keeps_its_precision():
     assert net.module.training
     net.values(x, y)
     assert not net.module.training
-    assert as_float(net, float) is net
-    assert on_device(net, None) is net
+    assert net.cast(float) is net
+    assert net.to(None) is net
     assert [tuple(p.shape) for p in net.parameters] == [(3,), (1,)]  # the frozen one is left out
 
 

@@ -1,6 +1,7 @@
 """SobolevRegressor and SobolevClassifier: they learn and select, in the units of y."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from torch import nn
 
 from sobolev import SobolevClassifier, SobolevRegressor
 from sobolev.exceptions import DataWarning
-from sobolev.neural import DenseNetwork
+from sobolev.neural import DenseNetwork, EarlyStopping, Optimizer
 
 N, D = 200, 6
 RNG = np.random.default_rng(0)
@@ -32,8 +33,13 @@ def module(n_features, n_outputs):
 
 
 NETWORKS = {"default": None, "one layer": DenseNetwork(widths=(60,), dropout=0.1), "module": module}
-GOOD = {"max_iter": 250, "recursions": 2, "learning_rate": 5e-3, "random_state": 0}
-FAST = {"max_iter": 30, "recursions": 2, "random_state": 0}
+GOOD = {"optimizer": Optimizer(max_iter=250, rounds=2, learning_rate=5e-3), "random_state": 0}
+FAST = {"optimizer": Optimizer(max_iter=30, rounds=2), "random_state": 0}
+
+
+def changed(parameters, **training):
+    """The same parameters with another optimizer."""
+    return parameters | {"optimizer": replace(parameters["optimizer"], **training)}
 
 
 def responses(cls):
@@ -78,14 +84,14 @@ def test_predictions_are_in_the_units_of_the_response(scale, shift):
 
 
 def test_the_prediction_is_the_mean_of_the_members():
-    three = SobolevRegressor(n_members=3, **FAST).fit(X, Y)
+    three = SobolevRegressor(boosting=3, **FAST).fit(X, Y)
     ensemble = three._ensembles[0]
     alone = []
     for member in range(3):
         network = ensemble.network.replace(
             [p[member : member + 1] for p in ensemble.network.parameters]
         )
-        one = clone(three).set_params(n_members=1).fit(X, Y)
+        one = clone(three).set_params(boosting=1).fit(X, Y)
         one._ensembles[0].network = network
         alone.append(one.predict(X_NEW))
     np.testing.assert_allclose(three.predict(X_NEW), np.mean(alone, axis=0), atol=1e-5)
@@ -95,7 +101,7 @@ def test_the_prediction_is_the_mean_of_the_members():
 def test_the_penalty_shrinks_the_predictions():
     """With ever more penalty nothing is left but the mean."""
     spreads = [
-        SobolevRegressor(lam=lam, **(GOOD | {"recursions": 1})).fit(X, Y).predict(X).std()
+        SobolevRegressor(lam=lam, **changed(GOOD, rounds=1)).fit(X, Y).predict(X).std()
         for lam in (0.0, 1.0, 100.0)
     ]
     assert spreads[0] > spreads[1] > spreads[2]
@@ -123,7 +129,7 @@ def test_the_classifier_learns_and_selects(network):
 
 @pytest.mark.parametrize("n_members", [1, 3])
 def test_probabilities_sum_to_one_and_decide_the_class(n_members):
-    fitted = SobolevClassifier(n_members=n_members, **FAST).fit(X, LABELS)
+    fitted = SobolevClassifier(boosting=n_members, **FAST).fit(X, LABELS)
     p = fitted.predict_proba(X_NEW)
     assert p.shape == (N, 3)
     assert np.all((p > 0) & (p < 1))
@@ -136,7 +142,7 @@ def test_probabilities_sum_to_one_and_decide_the_class(n_members):
 
 @pytest.mark.parametrize("labels", [Y > 0, np.where(Y > 0, 7, -2), np.where(Y > 0, 3.0, 1.0)])
 def test_two_classes_of_any_kind(labels):
-    fitted = SobolevClassifier(**(GOOD | {"max_iter": 150})).fit(X, labels)
+    fitted = SobolevClassifier(**changed(GOOD, max_iter=150)).fit(X, labels)
     np.testing.assert_array_equal(fitted.classes_, np.unique(labels))
     assert fitted.predict(X).dtype == labels.dtype
     assert fitted.score(X, labels) > 0.85
@@ -146,8 +152,8 @@ def test_a_rare_class_has_a_small_probability():
     """The offsets of the scores learn the frequencies where nothing else is to be learned."""
     rng = np.random.default_rng(0)
     y = np.where(rng.random(N) < 0.1, "rare", "common")
-    options = {"lam": 10.0, "max_iter": 300, "learning_rate": 1e-2, "recursions": 1}
-    fitted = SobolevClassifier(random_state=0, **options).fit(X, y)
+    optimizer = Optimizer(max_iter=300, learning_rate=1e-2, rounds=1)
+    fitted = SobolevClassifier(lam=10.0, optimizer=optimizer, random_state=0).fit(X, y)
     expected = np.mean(y == "rare")
     assert np.abs(fitted.predict_proba(X)[:, 1].mean() - expected) < 0.05
 
@@ -159,20 +165,20 @@ def test_a_rare_class_has_a_small_probability():
 def test_importances_lie_on_the_simplex(cls):
     rows = np.insert(X, 3, 1.0, axis=1)
     with pytest.warns(DataWarning, match="importance 0: 3") as caught:
-        fitted = cls(n_members=2, **FAST).fit(rows, responses(cls))
+        fitted = cls(boosting=2, **FAST).fit(rows, responses(cls))
     assert caught[0].filename == __file__
     assert fitted.feature_importances_.shape == (D + 1,)
     assert fitted.feature_importances_[3] == 0
     assert fitted.feature_importances_.sum() == pytest.approx(1)
     assert fitted.member_importances_.shape == (2, D + 1)
-    without = cls(n_members=2, **FAST).fit(X, responses(cls))
+    without = cls(boosting=2, **FAST).fit(X, responses(cls))
     np.testing.assert_allclose(fitted._outputs(rows), without._outputs(X), atol=1e-9)
 
 
 @BOTH
 @EVERY_NETWORK
 def test_pickle_and_clone_keep_the_network(cls, network):
-    fitted = cls(network=network, n_members=2, **FAST).fit(X, responses(cls))
+    fitted = cls(network=network, boosting=2, **FAST).fit(X, responses(cls))
     expected = fitted.predict(X_NEW)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X_NEW), expected)
     np.testing.assert_array_equal(clone(fitted).fit(X, responses(cls)).predict(X_NEW), expected)
@@ -181,7 +187,7 @@ def test_pickle_and_clone_keep_the_network(cls, network):
 @BOTH
 @EVERY_NETWORK
 def test_files_keep_the_network(cls, network, tmp_path):
-    fitted = cls(network=network, n_members=2, **FAST).fit(X, responses(cls))
+    fitted = cls(network=network, boosting=2, **FAST).fit(X, responses(cls))
     path = fitted.save(tmp_path / "model")
     loaded = cls.load(path, module=network) if network is module else cls.load(path)
     np.testing.assert_array_equal(loaded.predict(X_NEW), fitted.predict(X_NEW))
@@ -225,23 +231,23 @@ def test_order_of_rows_does_not_matter(cls):
 @BOTH
 def test_early_stopping_and_warm_start(cls):
     y = responses(cls)
-    stopped = cls(early_stopping=True, patience=1, **(FAST | {"max_iter": 400})).fit(X, y)
+    stopped = cls(**changed(FAST, max_iter=400, early_stopping=EarlyStopping(patience=1))).fit(X, y)
     assert stopped.n_iter_ <= 400
     assert stopped.validation_curve_.shape[1] == 1
     assert np.all(stopped.validation_curve_ < 0)
-    warm = cls(warm_start=True, **FAST).fit(X, y)
+    warm = cls(**changed(FAST, warm_start=True)).fit(X, y)
     start = warm.objective_curve_[:5].mean()
     assert warm.fit(X, y).objective_curve_[:5].mean() < start
 
 
 @BOTH
 def test_groups_share_one_importance(cls):
-    fitted = cls(groups={"pair": [1, 4]}, **FAST).fit(X, responses(cls))
+    fitted = cls(feature_groups={"pair": [1, 4]}, **FAST).fit(X, responses(cls))
     assert fitted.group_names_[0] == "pair"
     assert fitted.group_importances_.argmax() == 0
     pair = fitted.feature_importances_[[1, 4]].sum()
     assert pair == pytest.approx(fitted.group_importances_[0])
-    fitted.set_params(groups=None).fit(X, responses(cls))
+    fitted.set_params(feature_groups=None).fit(X, responses(cls))
     assert not hasattr(fitted, "group_importances_")
 
 

@@ -1,4 +1,4 @@
-"""Adam, the importances, schedules, early stopping, and what lam does to the importances."""
+"""Algorithm 3: Adam, the importances, schedules, early stopping, and what lam does to eta."""
 
 from dataclasses import replace
 
@@ -13,23 +13,12 @@ from sobolev.exceptions import DivergenceError
 from sobolev.neural import BilinearCritic, SmallCritic, training
 from sobolev.neural.arrays import to_device, to_numpy
 from sobolev.neural.fitting import Design, Member, Recipe, fit_members
-from sobolev.neural.networks import on_device
+from sobolev.neural.importances import DECAY, ETA_FLOOR, GroupIndex, Importances
 from sobolev.neural.objectives import ExactSIC, PairedSIC, SquaredError
+from sobolev.neural.optimizer import SCHEDULES, Optimizer
 from sobolev.neural.sampling import Rows, Sampler
-from sobolev.neural.training import (
-    DRAWN,
-    ETA_FLOOR,
-    SCHEDULES,
-    Adam,
-    GroupIndex,
-    Importances,
-    Settings,
-    Table,
-    Validation,
-    closed_form,
-    double_backpropagation,
-    train,
-)
+from sobolev.neural.torch_backend import double_backpropagation
+from sobolev.neural.training import DRAWN, Adam, Table, Validation, closed_form, train
 
 CPU = torch.device("cpu")
 DEVICES = pytest.mark.parametrize("device", [None, CPU], ids=["numpy", "torch"])
@@ -40,8 +29,7 @@ def rng():
     return np.random.default_rng(0)
 
 
-def settings(lam=0.1, n_members=1, dtype=np.float64, device=None, **others):
-    return Settings(lam=to_device(np.full(n_members, lam, dtype), device), **others)
+LAM = np.array([0.1])
 
 
 # Adam
@@ -54,7 +42,7 @@ def test_adam_equals_the_one_of_torch(rng, device, decay, betas):
     start = [rng.standard_normal((2, 3, 4)), rng.standard_normal((2, 1, 4))]
     ours = [to_device(p.copy(), device) for p in start]
     theirs = [torch.tensor(p, requires_grad=True) for p in start]
-    adam = Adam(ours, settings(weight_decay=decay, betas=betas))
+    adam = Adam(ours, Optimizer(weight_decay=decay, betas=betas))
     reference = torch.optim.Adam(theirs, lr=1.0, betas=betas, weight_decay=decay)
     for step in range(20):
         # Gradients down to the size of Adam's epsilon.
@@ -85,85 +73,85 @@ EXTREMES = [
 
 @DEVICES
 @pytest.mark.parametrize(
-    ("dtype", "relative"), [(np.float32, True), (np.float64, True), (np.float64, False)]
+    ("dtype", "rule"), [(np.float32, "averaged"), (np.float64, "averaged"), (np.float64, "mirror")]
 )
-@pytest.mark.parametrize("decay", [0.0, 0.99])
 @pytest.mark.parametrize("step", [0.1, 10.0])
-def test_importances_stay_on_the_simplex(rng, device, dtype, relative, decay, step):
-    options = settings(1.0, 2, dtype, device, eta_relative=relative, eta_decay=decay, eta_step=step)
+def test_importances_stay_on_the_simplex(rng, device, dtype, rule, step):
+    lam, options = to_device(np.ones(2, dtype), device), Optimizer(eta_rule=rule, eta_step=step)
     importances = Importances.start(to_device(rng.dirichlet(np.ones(6), 2).astype(dtype), device))
     for i in rng.integers(len(EXTREMES), size=(200, 2)):
         squared = np.stack([EXTREMES[i[0]], EXTREMES[i[1]]]).astype(dtype)
-        importances.update(to_device(squared, device), options)
+        importances.update(to_device(squared, device), lam, options)
         eta = to_numpy(importances.eta)
         assert eta.dtype == dtype
         np.testing.assert_allclose(eta.sum(1), 1, rtol=1e-6)
         assert eta.min() >= 0.9 * ETA_FLOOR / 6
     given = importances.eta
-    importances.update(to_device(np.ones((2, 6), dtype), device), options)
+    importances.update(to_device(np.ones((2, 6), dtype), device), lam, options)
     assert importances.eta is not given  # an iterate that was kept is not changed
 
 
 @DEVICES
 @pytest.mark.parametrize(
-    ("dtype", "relative", "tol"),
-    [(np.float32, True, 1e-4), (np.float64, True, 1e-8), (np.float64, False, 1e-8)],
+    ("dtype", "rule", "tol"),
+    [
+        (np.float32, "averaged", 1e-4),
+        (np.float64, "averaged", 1e-8),
+        (np.float64, "mirror", 1e-8),
+    ],
 )
-def test_importances_converge_to_those_of_constant_gradients(rng, device, dtype, relative, tol):
+def test_importances_converge_to_those_of_constant_gradients(rng, device, dtype, rule, tol):
     squared = rng.exponential(size=(2, 7)) ** 2
     # The raw step is in the units of the gradients.
-    lam = (2 / np.sqrt(squared).sum(1) ** 2).astype(dtype)
-    options = Settings(to_device(lam, device), eta_relative=relative, epsilon=1e-4)
+    lam = to_device((2 / np.sqrt(squared).sum(1) ** 2).astype(dtype), device)
+    options = Optimizer(eta_rule=rule, epsilon=1e-4)
     importances = Importances.start(to_device(np.full((2, 7), 1 / 7, dtype), device))
     for _ in range(300):
-        importances.update(to_device(squared.astype(dtype), device), options)
+        importances.update(to_device(squared.astype(dtype), device), lam, options)
     expected = np.stack([normalized_importances(row, 1e-4) for row in squared])
     np.testing.assert_allclose(to_numpy(importances.eta), expected, rtol=tol)
 
 
 def test_a_feature_that_was_given_up_comes_back():
     importances = Importances.start(np.array([[1 - 1e-6, 1e-6]]))
-    options = settings(eta_decay=0.0)
     for _ in range(100):
-        importances.update(np.array([[0.0, 1.0]]), options)
+        importances.update(np.array([[0.0, 1.0]]), LAM, Optimizer())
     assert importances.eta[0, 1] > 0.99
 
 
 @DEVICES
-def test_the_raw_rule_is_the_mirror_step_of_the_paper(rng, device):
+def test_the_mirror_rule_is_the_eta_step_of_algorithm_3(rng, device):
     eta, squared = rng.dirichlet(5 * np.ones(6), size=2), rng.exponential(size=(2, 6))
-    options = replace(
-        settings(eta_relative=False, eta_decay=0.0, eta_step=0.02, epsilon=1e-2),
-        lam=to_device(np.array([0.3, 1.2]), device),
-    )
+    lam = to_device(np.array([0.3, 1.2]), device)
+    options = Optimizer(eta_rule="mirror", eta_step=0.02, epsilon=1e-2)
     importances = Importances.start(to_device(eta.copy(), device))
-    importances.update(to_device(squared, device), options)
+    importances.update(to_device(squared, device), lam, options)
     slope = np.array([[0.3], [1.2]]) / 2 * (squared + 1e-2) / eta**2
     expected = softmax(np.log(eta) + 0.02 * slope, axis=1)
     np.testing.assert_allclose(to_numpy(importances.eta), expected, rtol=1e-12)
 
 
-def test_the_relative_rule_is_a_mirror_step_free_of_units(rng):
+def test_the_first_averaged_step_is_a_mirror_step_free_of_units(rng):
     eta, squared = rng.dirichlet(5 * np.ones(6), size=2), rng.exponential(size=(2, 6))
-    options = settings(n_members=2, eta_decay=0.0, eta_step=0.02, epsilon=1e-9)
+    options = Optimizer(eta_step=0.02, epsilon=1e-9)
     share = np.sqrt(squared + 1e-9) / np.sqrt(squared + 1e-9).sum(1, keepdims=True)
     expected = softmax(np.log(eta) + 0.02 * (share / eta) ** 2, axis=1)
     for scale in (1.0, 1e6):
         importances = Importances.start(eta.copy())
-        importances.update(scale * squared, replace(options, epsilon=scale * 1e-9))
+        importances.update(scale * squared, LAM, replace(options, epsilon=scale * 1e-9))
         np.testing.assert_allclose(importances.eta, expected, rtol=1e-12)
 
 
 def test_squared_gradients_are_averaged_plainly_at_first_and_with_decay_later(rng):
-    squares = rng.exponential(size=(60, 1, 4))
-    importances, options = Importances.start(np.full((1, 4), 0.25)), settings(eta_decay=0.9)
-    expected = squares[:10].mean(0)
+    squares = rng.exponential(size=(160, 1, 4))
+    importances = Importances.start(np.full((1, 4), 0.25))
+    expected = squares[:100].mean(0)
     for number, squared in enumerate(squares):
-        importances.update(squared, options)
-        if number == 9:
+        importances.update(squared, LAM, Optimizer())
+        if number == 99:
             np.testing.assert_allclose(importances.average, expected, rtol=1e-12)
-    for squared in squares[10:]:
-        expected = 0.9 * expected + 0.1 * squared
+    for squared in squares[100:]:
+        expected = DECAY * expected + (1 - DECAY) * squared
     np.testing.assert_allclose(importances.average, expected, rtol=1e-12)
 
 
@@ -174,12 +162,7 @@ def test_squared_gradients_are_averaged_plainly_at_first_and_with_decay_later(rn
 def test_overlapping_groups_equal_the_dense_computation(rng, device):
     groups = parse_groups([[0, 1, 2], [2, 3], [5, 0]], 7)
     A = groups.membership.toarray()
-    pairs = groups.membership.tocoo()
-    index = GroupIndex(
-        to_device(pairs.row.astype(np.int64), device),
-        to_device(pairs.col.astype(np.int64), device),
-        groups.n_groups,
-    )
+    index = GroupIndex.make(groups, device)
     eta, squared = rng.dirichlet(np.ones(len(A)), size=2), rng.exponential(size=(2, 7))
     per_feature, per_group = to_device(squared, device), to_device(eta, device)
     np.testing.assert_allclose(to_numpy(index.gather(per_feature)), squared @ A.T, rtol=1e-12)
@@ -189,10 +172,10 @@ def test_overlapping_groups_equal_the_dense_computation(rng, device):
     expected = ((squared @ A.T + 1e-2) / eta).sum(1)
     np.testing.assert_allclose(to_numpy(grouped.penalty(per_feature, 1e-2)), expected, rtol=1e-12)
     # A step on groups is a step on the sums.
-    options = settings(n_members=2, device=device)
+    lam, options = to_device(np.full(2, 0.1), device), Optimizer()
     dense = Importances.start(to_device(eta.copy(), device))
-    grouped.update(per_feature, options)
-    dense.update(to_device(squared @ A.T, device), options)
+    grouped.update(per_feature, lam, options)
+    dense.update(to_device(squared @ A.T, device), lam, options)
     np.testing.assert_allclose(to_numpy(grouped.eta), to_numpy(dense.eta), rtol=1e-12)
 
 
@@ -233,7 +216,7 @@ def start_training(device=None, members=(0, 1), n=40, spec=None, **options):
     rngs = [np.random.default_rng(seed) for seed in members]
     X, Y = (rng.standard_normal((n, w)).astype(np.float32) for w in (4, 1))
     spec = SmallCritic((8, 8), dropout=0.1) if spec is None else spec
-    network = on_device(spec.build(rngs, 4, 1), device)
+    network = spec.build(rngs, 4, 1).to(device)
     rows = [Rows(np.arange(n))] * len(members)
     sampler = Sampler(rows, [20] * len(members), rngs, network.dropouts, 2, device)
     eta = np.full((len(members), 4), 0.25, np.float32)
@@ -243,7 +226,8 @@ def start_training(device=None, members=(0, 1), n=40, spec=None, **options):
         "sampler": sampler,
         "objective": PairedSIC(1.0),
         "importances": Importances.start(to_device(eta, device)),
-        "settings": settings(0.01, len(members), np.float32, device, **options),
+        "lam": to_device(np.full(len(members), 0.01, np.float32), device),
+        "optimizer": Optimizer(**options),
     }
 
 
@@ -273,7 +257,8 @@ def test_the_history_holds_the_loss_of_every_update_before_it(device):
     assert history.best is None
     assert history.risks == []
     batch = next(again.pop("sampler").batches(1))
-    first, _, _ = closed_form(batch=batch, **again)
+    epsilon = again.pop("optimizer").epsilon
+    first, _, _ = closed_form(batch=batch, epsilon=epsilon, **again)
     np.testing.assert_allclose(history.losses[0], to_numpy(first), rtol=1e-6)
     assert [done for done, _ in reported] == [50, 70]
     np.testing.assert_allclose(reported[0][1], history.losses[:50].mean(0))
@@ -393,16 +378,13 @@ def test_divergence_is_seen_long_before_the_end():
     setup = start_training()
     setup["table"].X[:] = np.inf
     updates = []
-    step = training.closed_form
 
     def counted(*args):
         updates.append(1)
-        return step(*args)
+        return closed_form(*args)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "closed_form", counted)
-        with pytest.raises(DivergenceError, match="after 1 updates"):
-            train(**setup, n_updates=1000)
+    with pytest.raises(DivergenceError, match="after 1 updates"):
+        train(**setup, n_updates=1000, gradients=counted)
     assert len(updates) == training.REPORT_EVERY
 
 
@@ -417,14 +399,22 @@ def importances_of(lam, relevant=2, d=10, n=300, **options):
     sample = Sample(X, y[:, None], np.full(n, 1 / n))
     design = Design(BilinearCritic((30,), dropout=0.0), ExactSIC(1.0), 1)
     member = Member(design, 100, lam, np.random.default_rng(1), np.arange(n))
-    recipe = Recipe(Settings(lam=None, learning_rate=5e-3), max_iter=400, **options)
+    recipe = Recipe(Optimizer(learning_rate=5e-3, max_iter=400, rounds=1, **options))
     (ensemble,) = fit_members(sample, [member], recipe)
     return ensemble
 
 
 @pytest.mark.parametrize("of_state", [False, True], ids=["on all rows", "of the state"])
-def test_lam_decides_how_many_features_share_the_mass(of_state):
-    none, much = (importances_of(lam, eta_of_state=of_state).eta[0] for lam in (1e-9, 0.3))
+def test_lam_decides_how_many_features_share_the_mass(of_state, monkeypatch):
+    states, start = [], Importances.start
+
+    def remembered(*arguments):
+        states.append(start(*arguments))
+        return states[-1]
+
+    monkeypatch.setattr(Importances, "start", remembered)
+    found = [importances_of(lam).eta for lam in (1e-9, 0.3)]
+    none, much = [state.eta[0] for state in states] if of_state else [eta[0] for eta in found]
     for eta in (none, much):
         assert eta.sum() == pytest.approx(1, rel=1e-6)
         assert set(np.argsort(eta)[-2:]) == {0, 1}

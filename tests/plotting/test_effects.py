@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 from sobolev import ConvexSIC
+from sobolev.convex import LandmarkMap
 from sobolev.datasets import make_sinexp
 from sobolev.plotting import (
     interaction_strengths,
@@ -123,7 +124,7 @@ def test_few_values_are_points_with_their_shares():
 def test_one_line_for_each_class():
     X, _ = rows(120)
     labels = np.array(["low_$", "mid", "top"])[np.digitize(X[:, 0], [-0.5, 0.5])]
-    sic = ConvexSIC(lam=0.01, n_components=40).fit(X, labels)
+    sic = ConvexSIC(lam=0.01, feature_map=LandmarkMap(40)).fit(X, labels)
     effect = partial_effect(sic, X, labels, 0, max_rows=30)
     assert effect.labels == ["low_$", "mid", "top"]
     left, right = effect.means[:, 0], effect.means[:, -1]
@@ -161,8 +162,8 @@ def test_effect_of_a_linear_fit_is_its_slope():
 def test_names_come_from_the_fit_or_the_data_without_warnings():
     X, y = rows(80)
     table = pd.DataFrame(X, columns=list("abcd"))
-    with_names = ConvexSIC(lam=0.03, n_components=20).fit(table, y)
-    without = ConvexSIC(lam=0.03, n_components=20).fit(X, y)
+    with_names = ConvexSIC(lam=0.03, feature_map=LandmarkMap(20)).fit(table, y)
+    without = ConvexSIC(lam=0.03, feature_map=LandmarkMap(20)).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for model, data, feature in (
@@ -217,7 +218,7 @@ def test_interactions_of_sinexp():
     Measured at 500 rows: the weakest true pair 0.076, the strongest other 0.012.
     """
     X, y = make_sinexp(400, 9, random_state=1, return_X_y=True)
-    sic = ConvexSIC(lam=0.01, n_components=150).fit(X, y)
+    sic = ConvexSIC(lam=0.01, feature_map=LandmarkMap(150)).fit(X, y)
     found = interaction_strengths(sic, X, y, range(9), max_rows=80)
     true = found[:6, :6][np.triu_indices(6, 1)]
     other = found[:, 6:]

@@ -12,12 +12,19 @@ import pandas as pd
 import pytest
 
 from sobolev import ConvexSIC
+from sobolev.convex import Alternating, FourierMap
+from sobolev.streaming import fit_stream
 
 pytest.importorskip("distributed", reason="the cluster needs dask[distributed]")
 da = pytest.importorskip("dask.array", reason="the cluster needs dask")
 dd = pytest.importorskip("dask.dataframe", reason="the cluster needs dask and pyarrow")
 
-FAST = {"lam": 0.03, "n_components": 32, "recursions": 2, "random_state": 0}
+FAST = {
+    "lam": 0.03,
+    "feature_map": FourierMap(32),
+    "solver": Alternating(rounds=2),
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -50,21 +57,21 @@ def as_dask(X, y, size=700):
 def test_arrays_and_dataframes(rows, weights, frame, whole, same):
     """In this process, on threads: what the cluster runs is the same graph."""
     X, y = as_dask(*rows)
-    found = ConvexSIC(**FAST).fit(X, y)
+    found = fit_stream(ConvexSIC(**FAST), X, y)
     same(found, whole, *rows)
     assert found.n_passes_ == 3
     table = dd.from_pandas(frame, npartitions=5)
-    found = ConvexSIC(**FAST).fit(table, "y")
+    found = fit_stream(ConvexSIC(**FAST), table, "y")
     named = ConvexSIC(**FAST).fit(frame[list("abcde")], frame["y"])
     same(found, named, frame[list("abcde")], frame["y"])
     assert list(found.feature_names_in_) == list("abcde")
     assert found.n_passes_ == 4  # Dask does not know the lengths of partitions
-    found = ConvexSIC(**FAST).fit(table[list("abcde")], table["y"])
+    found = fit_stream(ConvexSIC(**FAST), table[list("abcde")], table["y"])
     same(found, named, frame[list("abcde")], frame["y"])
     heavy = ConvexSIC(**FAST).fit(rows[0], rows[1], weights)
-    same(ConvexSIC(**FAST).fit(X, y, da.from_array(weights, chunks=999)), heavy, *rows)
+    same(fit_stream(ConvexSIC(**FAST), X, y, da.from_array(weights, chunks=999)), heavy, *rows)
     table = dd.from_pandas(frame.assign(w=weights), npartitions=3)
-    found = ConvexSIC(**FAST).fit(table, "y", "w")
+    found = fit_stream(ConvexSIC(**FAST), table, "y", "w")
     np.testing.assert_allclose(found.feature_importances_, heavy.feature_importances_, atol=1e-8)
 
 
@@ -73,10 +80,10 @@ def test_empty_partitions_and_several_responses(rows, frame, same):
     table = table[table["y"] > table["y"].min()]  # lengths unknown
     empty = table[table["a"] > 1e9]
     table = dd.concat([table, empty])
-    found = ConvexSIC(**FAST, cv=2).set_params(lam="auto").fit(table, ["y", "z"])
+    found = fit_stream(ConvexSIC(**FAST | {"lam": "auto"}, cv=2), table, ["y", "z"])
     kept = frame[frame["y"] > frame["y"].min()]
     Y = pd.DataFrame({"y": kept["y"], "z": kept["a"] + kept["y"]})
-    from sobolev.convex.streaming import fold_rows
+    from sobolev.streaming.stream import fold_rows
 
     folds = fold_rows(0, len(kept), 2)
     expected = ConvexSIC(**FAST | {"lam": "auto"}, cv=list(zip(folds[::-1], folds, strict=True)))
@@ -87,19 +94,21 @@ def test_errors(rows, frame):
     X, y = as_dask(*rows)
     table = dd.from_pandas(frame, npartitions=3)
     with pytest.raises(ValueError, match="there is no column 'Y'; did you mean 'y'"):
-        ConvexSIC(**FAST).fit(table, "Y")
+        fit_stream(ConvexSIC(**FAST), table, "Y")
     with pytest.raises(TypeError, match="y must be a dask collection"):
-        ConvexSIC(**FAST).fit(X, rows[1])
+        fit_stream(ConvexSIC(**FAST), X, rows[1])
     with pytest.raises(ValueError, match="numbers of rows"):
-        ConvexSIC(**FAST).fit(X, y[:100])
+        fit_stream(ConvexSIC(**FAST), X, y[:100])
     with pytest.raises(ValueError, match="y is None"):
-        ConvexSIC(**FAST).fit(X)
+        fit_stream(ConvexSIC(**FAST), X)
     holes = rows[0].copy()
     holes[4321, 2] = np.nan
     with pytest.raises(ValueError, match=r"chunk 4: .*NaN.*column 2"):
-        ConvexSIC(**FAST).fit(da.from_array(holes, chunks=(1000, 5)), da.from_array(rows[1]))
+        fit_stream(
+            ConvexSIC(**FAST), da.from_array(holes, chunks=(1000, 5)), da.from_array(rows[1])
+        )
     with pytest.raises(ValueError, match=r"chunk \d: .*not numbers: 'c'"):
-        ConvexSIC(**FAST).fit(dd.from_pandas(frame.assign(c="red"), npartitions=2), "y")
+        fit_stream(ConvexSIC(**FAST), dd.from_pandas(frame.assign(c="red"), npartitions=2), "y")
 
 
 def test_a_worker_is_killed_during_the_fit(client, rows, whole, same):
@@ -111,7 +120,7 @@ def test_a_worker_is_killed_during_the_fit(client, rows, whole, same):
 
     X, y = as_dask(*rows, size=500)
     X = X.map_blocks(slow, dtype=float, meta=np.empty((0, 0)))
-    undisturbed = ConvexSIC(**FAST).fit(X, y)
+    undisturbed = fit_stream(ConvexSIC(**FAST), X, y)
     same(undisturbed, whole, *rows)
 
     pids = client.run(os.getpid)
@@ -131,7 +140,7 @@ def test_a_worker_is_killed_during_the_fit(client, rows, whole, same):
 
     killer = threading.Thread(target=kill)
     killer.start()
-    disturbed = ConvexSIC(**FAST).fit(X, y)
+    disturbed = fit_stream(ConvexSIC(**FAST), X, y)
     finished = time.monotonic()
     killer.join()
     assert seen, "no worker was killed"

@@ -8,10 +8,18 @@ import pytest
 from sklearn.base import clone
 
 from sobolev import ConvexSIC
-from sobolev.convex.streaming import fold_rows
+from sobolev.convex import Alternating, FourierMap
 from sobolev.exceptions import DataWarning
+from sobolev.streaming import fit_stream
+from sobolev.streaming.stream import fold_rows
+from sobolev.targets import TargetEncoder
 
-FAST = {"lam": 0.03, "n_components": 32, "recursions": 2, "random_state": 0}
+FAST = {
+    "lam": 0.03,
+    "feature_map": FourierMap(32),
+    "solver": Alternating(rounds=2),
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +29,7 @@ def whole(rows):
 
 @pytest.mark.parametrize("sizes", [[], [3000], [1, 2047, 2049], [700] * 8, [0, 5000, 0, 1000]])
 def test_the_cut_does_not_matter(rows, cut, same, whole, sizes):
-    found = ConvexSIC(**FAST).fit(cut(*rows, sizes))
+    found = fit_stream(ConvexSIC(**FAST), cut(*rows, sizes))
     same(found, whole, *rows)
     assert found.n_passes_ == 4  # rows unknown: sums, sample; then two rounds
 
@@ -30,13 +38,13 @@ def test_a_function_gives_the_chunks_anew(rows, cut, same, whole):
     def chunks():
         yield from cut(*rows, [1000, 4000])
 
-    same(ConvexSIC(**FAST).fit(chunks), whole, *rows)
+    same(fit_stream(ConvexSIC(**FAST), chunks), whole, *rows)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_threads_change_no_bit(rows, cut, n_jobs):
     chunks = cut(*rows, [500] * 9)
-    one, more = (ConvexSIC(**FAST, n_jobs=k).fit(chunks) for k in (1, n_jobs))
+    one, more = (fit_stream(ConvexSIC(**FAST, n_jobs=k), chunks) for k in (1, n_jobs))
     np.testing.assert_array_equal(one.feature_importances_, more.feature_importances_)
     np.testing.assert_array_equal(one.critic_.U, more.critic_.U)
 
@@ -44,7 +52,7 @@ def test_threads_change_no_bit(rows, cut, n_jobs):
 def test_weights(rows, weights, cut, same):
     X, y = rows
     expected = ConvexSIC(**FAST).fit(X, y, weights)
-    same(ConvexSIC(**FAST).fit(cut(X, y, [100, 3000], weights)), expected, X, y)
+    same(fit_stream(ConvexSIC(**FAST), cut(X, y, [100, 3000], weights)), expected, X, y)
     assert np.abs(expected.sic_ - ConvexSIC(**FAST).fit(X, y).sic_) > 1e-6
 
 
@@ -57,7 +65,7 @@ def test_labels(rows, cut, same, kind):
     order = np.argsort(y, kind="stable")  # the first chunks lack some labels
     X, y = X[order], y[order]
     expected = ConvexSIC(**FAST).fit(X, y)
-    found = ConvexSIC(**FAST).fit(cut(X, y, [500, 3000, 500]))
+    found = fit_stream(ConvexSIC(**FAST), cut(X, y, [500, 3000, 500]))
     same(found, expected, X, y)
     np.testing.assert_array_equal(found.classes_, expected.classes_)
 
@@ -68,7 +76,7 @@ def test_integers_of_many_values_are_numbers(rows, cut, same):
     order = np.argsort(np.abs(y), kind="stable")  # few values at first
     X, y = X[order], y[order]
     expected = ConvexSIC(**FAST).fit(X, y)
-    found = ConvexSIC(**FAST).fit(cut(X, y, [200, 300]))
+    found = fit_stream(ConvexSIC(**FAST), cut(X, y, [200, 300]))
     assert not hasattr(found, "classes_")
     same(found, expected, X, y)
 
@@ -78,10 +86,11 @@ def test_several_responses(rows, cut, same, mixed):
     X, y = rows
     second = np.where(X[:, 0] > 0, "pos", "neg") if mixed else X[:, 4] + y
     Y = pd.DataFrame({"a": y, "b": second})
-    settings = FAST | {"select_targets": not mixed}
+    settings = FAST | {"target": TargetEncoder(select=not mixed)}
     expected = ConvexSIC(**settings).fit(X, Y)
-    found = ConvexSIC(**settings).fit(
-        [(X[p], Y.iloc[p]) for p in (slice(0, 100), slice(100, 4000), slice(4000, None))]
+    found = fit_stream(
+        ConvexSIC(**settings),
+        [(X[p], Y.iloc[p]) for p in (slice(0, 100), slice(100, 4000), slice(4000, None))],
     )
     same(found, expected, X, Y)
     if not mixed:
@@ -100,25 +109,27 @@ def test_lam_is_chosen_on_folds_by_position(rows, weights, cut, same, lam, weigh
     splits = [(np.setdiff1d(np.arange(y.size), f), f) for f in folds]
     settings = FAST | {"lam": lam}
     expected = ConvexSIC(**settings, cv=splits).fit(X, y, w)
-    found = ConvexSIC(**settings, cv=3).fit(cut(X, y, [1111, 2222], weights if weighted else None))
+    chunks = cut(X, y, [1111, 2222], weights if weighted else None)
+    found = fit_stream(ConvexSIC(**settings, cv=3), chunks)
     np.testing.assert_allclose(found.lam_risks_, expected.lam_risks_, atol=1e-8)
     same(found, expected, X, y)
 
 
-@pytest.mark.parametrize("other", [{"recursions": "auto"}, {"feature_map": "linear"}])
+@pytest.mark.parametrize("other", [{"solver": "alternating"}, {"feature_map": "linear"}])
 def test_other_settings(rows, cut, same, other):
     settings = FAST | other
-    same(ConvexSIC(**settings).fit(cut(*rows, [4000])), ConvexSIC(**settings).fit(*rows), *rows)
+    found = fit_stream(ConvexSIC(**settings), cut(*rows, [4000]))
+    same(found, ConvexSIC(**settings).fit(*rows), *rows)
 
 
 def test_groups_and_constant_columns(rows, cut, same):
     X, y = rows
     X = np.column_stack([X, np.full(y.size, 0.1)])
-    settings = FAST | {"groups": [[0, 1], [2], [3, 4, 5]]}
+    settings = FAST | {"feature_groups": [[0, 1], [2], [3, 4, 5]]}
     with pytest.warns(DataWarning, match="constant columns"):
         expected = ConvexSIC(**settings).fit(X, y)
     with pytest.warns(DataWarning, match="constant columns"):
-        found = ConvexSIC(**settings).fit(cut(X, y, [10, 4000]))
+        found = fit_stream(ConvexSIC(**settings), cut(X, y, [10, 4000]))
     same(found, expected, X, y)
     np.testing.assert_allclose(found.group_importances_, expected.group_importances_, atol=1e-8)
 
@@ -126,24 +137,26 @@ def test_groups_and_constant_columns(rows, cut, same):
 def test_few_rows_are_fitted_as_in_memory(rows):
     X, y = rows[0][:300], rows[1][:300]
     chunks = [(X[:100], y[:100]), (X[100:], y[100:])]
-    expected, found = ConvexSIC().fit(X, y), ConvexSIC().fit(chunks)
+    expected, found = ConvexSIC().fit(X, y), fit_stream(ConvexSIC(), chunks)
     np.testing.assert_array_equal(found.feature_importances_, expected.feature_importances_)
     assert found.n_passes_ == 2
 
 
 def test_first_rounds_on_a_subsample(rows, cut, whole):
-    found = ConvexSIC(**FAST | {"recursions": 4}, round_rows=1000).fit(cut(*rows, [2000]))
+    settings = FAST | {"solver": Alternating(rounds=4)}
+    found = fit_stream(ConvexSIC(**settings), cut(*rows, [2000]), round_rows=1000)
     assert found.n_passes_ == 3  # sums, sample, the last round
     assert found.n_rounds_ > 2
     np.testing.assert_array_equal(found.support_, whole.support_)
-    auto = clone(found).set_params(lam="auto").fit(cut(*rows, [2000]))
+    auto = clone(found).set_params(lam="auto")
+    fit_stream(auto, cut(*rows, [2000]), round_rows=1000)
     assert auto.n_passes_ == 4  # and the folds
 
 
 def test_a_stream_that_changes_is_noticed(rows, cut):
     left = [cut(*rows, [3000]) for _ in range(2)] + [cut(*rows, [3000])[:1]]
     with pytest.raises(ValueError, match="same rows in the same order"):
-        ConvexSIC(**FAST).fit(lambda: iter(left.pop(0)))
+        fit_stream(ConvexSIC(**FAST), lambda: iter(left.pop(0)))
 
 
 @pytest.mark.parametrize(
@@ -152,16 +165,30 @@ def test_a_stream_that_changes_is_noticed(rows, cut):
         ({"feature_map": "landmark"}, 'feature_map="fourier"'),
         ({"feature_map": "polynomial"}, "PolynomialMap needs all rows"),
         ({"measure": "permuted"}, 'use measure="product"'),
-        ({"target_basis": "normal_scores"}, "transform y before"),
+        ({"target": TargetEncoder(basis="normal_scores")}, "transform y before"),
         ({"cv": [([0], [1])]}, "number of folds"),
-        ({"chunk_rows": 0}, "chunk_rows=0 must be at least 1"),
-        ({"round_rows": 0}, "round_rows=0 must be at least 1"),
         ({"n_features_to_select": 9}, "between 1 and the number"),
     ],
 )
 def test_settings_that_need_all_rows(rows, cut, settings, message):
     with pytest.raises(ValueError, match=message):
-        ConvexSIC(**FAST | settings).fit(cut(*rows, [3000]))
+        fit_stream(ConvexSIC(**FAST | settings), cut(*rows, [3000]))
+
+
+@pytest.mark.parametrize("name", ["chunk_rows", "round_rows"])
+def test_numbers_of_rows_are_checked(rows, cut, name):
+    with pytest.raises(ValueError, match=f"{name}=0 must be at least 1"):
+        fit_stream(ConvexSIC(**FAST), cut(*rows, [3000]), **{name: 0})
+
+
+def test_rows_in_memory_are_fitted_as_they_are(rows, whole):
+    found = fit_stream(ConvexSIC(**FAST), *rows)
+    np.testing.assert_array_equal(found.feature_importances_, whole.feature_importances_)
+
+
+def test_fit_of_a_path_points_to_the_stream():
+    with pytest.raises(TypeError, match=r"'table\.csv'.*sobolev\.streaming\.fit_stream"):
+        ConvexSIC().fit("table.csv", "y")
 
 
 def test_memory_is_that_of_chunks():
@@ -173,7 +200,7 @@ def test_memory_is_that_of_chunks():
     peaks = []
     for n in (4, 16):
         tracemalloc.start()
-        ConvexSIC(**FAST).fit(lambda n=n: chunks(n))
+        fit_stream(ConvexSIC(**FAST), lambda n=n: chunks(n))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]

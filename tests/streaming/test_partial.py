@@ -7,25 +7,35 @@ import pandas as pd
 import pytest
 
 from sobolev import ConvexSIC
+from sobolev.convex import Alternating, FourierMap
 from sobolev.convex.fitting import solve
 from sobolev.convex.moments import FourierMoments
-from sobolev.convex.streaming import fold_rows
+from sobolev.convex.training import prepare
 from sobolev.exceptions import DataWarning
+from sobolev.streaming import partial_fit
+from sobolev.streaming.stream import fold_rows
+from sobolev.targets import TargetEncoder
 
-FAST = {"lam": 0.03, "n_components": 32, "recursions": 1, "random_state": 0}
+FAST = {
+    "lam": 0.03,
+    "feature_map": FourierMap(32),
+    "solver": Alternating(rounds=1),
+    "random_state": 0,
+}
 
 
 def partial(settings, chunks, **options):
     model = ConvexSIC(**settings)
     for chunk in chunks[:-1]:
-        model.partial_fit(*chunk, solve=False, **options)
-    return model.partial_fit(*chunks[-1], **options)
+        partial_fit(model, *chunk, solve=False, **options)
+    return partial_fit(model, *chunks[-1], **options)
 
 
 def refit(model, settings, X, y, weight=None):
     """Importances and witness of all rows at once under the frequencies of a fitted model."""
     reference = ConvexSIC(**settings | {"lam": model.lam_})
-    sample, options, _ = reference._prepare(X, y, weight)
+    weight = np.ones(len(y)) if weight is None else weight
+    sample, options, _ = prepare(reference, X, y, weight / weight.sum())
     bound = model.critic_.bound
     moments = FourierMoments.empty(bound, sample.psi.shape[1])
     forms = moments.update(sample.X, sample.psi, sample.p).forms()
@@ -57,7 +67,7 @@ def test_chunks_add_up(drifting, cut):
 
 def test_one_chunk_is_a_fit(rows, same):
     expected = ConvexSIC(**FAST).fit(*rows)
-    same(ConvexSIC(**FAST).partial_fit(*rows), expected, *rows)
+    same(partial_fit(ConvexSIC(**FAST), *rows), expected, *rows)
 
 
 @pytest.mark.parametrize("map_name", ["linear", "fourier"])
@@ -71,9 +81,10 @@ def test_weights_and_maps(drifting, weights, cut, map_name):
 def test_several_responses(drifting):
     X, y = drifting
     Y = np.column_stack([y, X[:, 2] - y])
-    settings = FAST | {"select_targets": True}
+    settings = FAST | {"target": TargetEncoder(select=True)}
     model = partial(settings, [(X[:1000], Y[:1000]), (X[1000:], Y[1000:])])
-    expected = ConvexSIC(**settings)._prepare(X, Y, None)[1].output_weights
+    p = np.full(len(Y), 1 / len(Y))
+    expected = prepare(ConvexSIC(**settings), X, Y, p)[1].output_weights
     np.testing.assert_allclose(model.encoder_.output_weights, expected, atol=1e-8)
     plain = partial(FAST, [(X[:1000], Y[:1000]), (X[1000:], Y[1000:])])
     assert_refit(plain, FAST, X, Y)
@@ -89,9 +100,9 @@ def test_labels(drifting, cut):
     with pytest.raises(ValueError, match="holds the label 'top', unseen"):
         partial(FAST, cut(X, labels, [1000, 3000]))
     with pytest.raises(ValueError, match="not among classes"):
-        ConvexSIC(**FAST).partial_fit(X, labels, classes=["low", "mid"])
+        partial_fit(ConvexSIC(**FAST), X, labels, classes=["low", "mid"])
     with pytest.raises(ValueError, match="classes is for one response of labels"):
-        ConvexSIC(**FAST).partial_fit(X, y, classes=[1, 2])
+        partial_fit(ConvexSIC(**FAST), X, y, classes=[1, 2])
 
 
 def test_lam_on_folds_by_position(drifting, cut):
@@ -109,13 +120,13 @@ def test_lam_on_folds_by_position(drifting, cut):
 
 def test_few_rows_have_few_folds(rows):
     X, y = rows
-    model = ConvexSIC(**FAST | {"lam": "auto", "cv": 50}).partial_fit(X[:60], y[:60])
+    model = partial_fit(ConvexSIC(**FAST | {"lam": "auto", "cv": 50}), X[:60], y[:60])
     assert 1 < len(model.lam_risks_) < 50
     assert np.isfinite(model.lam_risks_).all()
 
 
 def test_rounds_are_those_of_the_first_chunk(rows, cut):
-    settings = FAST | {"recursions": "auto"}
+    settings = FAST | {"solver": "alternating"}
     model = partial(settings, cut(*rows, [3000]))
     plain = partial(FAST, cut(*rows, [3000]))
     assert model.sic_ > plain.sic_  # the metric sees the columns that matter
@@ -126,13 +137,13 @@ def test_each_call_leaves_a_fitted_model(rows, cut):
     model = ConvexSIC(**FAST)
     for chunk in cut(*rows, [2000, 2000]):
         before = getattr(model, "sic_", None)
-        assert model.partial_fit(*chunk).sic_ != before
+        assert partial_fit(model, *chunk).sic_ != before
     again = pickle.loads(pickle.dumps(model))
-    again.partial_fit(*rows)
-    assert again._partial.n_rows == 2 * rows[1].size
-    model.partial_fit(rows[0][:0], rows[1][:0])  # nothing happens
-    assert model._partial.n_rows == rows[1].size
-    assert not hasattr(model.fit(rows[0][:300], rows[1][:300]), "_partial")
+    partial_fit(again, *rows)
+    assert again.partial_moments_.n_rows == 2 * rows[1].size
+    partial_fit(model, rows[0][:0], rows[1][:0])  # nothing happens
+    assert model.partial_moments_.n_rows == rows[1].size
+    assert not hasattr(model.fit(rows[0][:300], rows[1][:300]), "partial_moments_")
 
 
 def test_columns_that_begin_constant(rows):
@@ -146,16 +157,16 @@ def test_columns_that_begin_constant(rows):
 
 def test_errors(rows, frame):
     X, y = rows
-    model = ConvexSIC(**FAST).partial_fit(frame[list("abcde")], y)
+    model = partial_fit(ConvexSIC(**FAST), frame[list("abcde")], y)
     with pytest.raises(ValueError, match="feature names"):
-        model.partial_fit(frame[list("bcdey")], y)
+        partial_fit(model, frame[list("bcdey")], y)
     hole = frame[list("abcde")].copy()
     hole.loc[7, "d"] = np.nan
     with pytest.raises(ValueError, match=r"NaN.*column 'd'"):
-        model.partial_fit(hole, y)
+        partial_fit(model, hole, y)
     with pytest.raises(ValueError, match="6203 rows but y has 2"):
-        model.partial_fit(frame[list("abcde")], pd.Series(y[:2]))
+        partial_fit(model, frame[list("abcde")], pd.Series(y[:2]))
     with pytest.raises(ValueError, match="not negative"):
-        model.partial_fit(frame[list("abcde")], y, -np.abs(y))
+        partial_fit(model, frame[list("abcde")], y, -np.abs(y))
     with pytest.raises(ValueError, match='feature_map="fourier"'):
-        ConvexSIC(feature_map="landmark").partial_fit(X, y)
+        partial_fit(ConvexSIC(feature_map="landmark"), X, y)

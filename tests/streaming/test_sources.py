@@ -7,18 +7,24 @@ import pandas as pd
 import pytest
 
 from sobolev import ConvexSIC
-from sobolev.streaming import open_source
+from sobolev.convex import Alternating, FourierMap
+from sobolev.streaming import fit_stream, open_source
 from sobolev.streaming.chunks import default_rows
 
 pa = pytest.importorskip("pyarrow", reason="tables on disk need pyarrow")
 import pyarrow.dataset  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 
-FAST = {"lam": 0.03, "n_components": 32, "recursions": 1, "random_state": 0}
+FAST = {
+    "lam": 0.03,
+    "feature_map": FourierMap(32),
+    "solver": Alternating(rounds=1),
+    "random_state": 0,
+}
 
 
-def fit(*data, **settings):
-    return ConvexSIC(**FAST | settings).fit(*data)
+def fit(*data, chunk_rows=None, **settings):
+    return fit_stream(ConvexSIC(**FAST | settings), *data, chunk_rows=chunk_rows)
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +169,7 @@ def test_text_in_a_later_chunk(frame, tmp_path):
 def test_files_with_other_columns(folder, frame, tmp_path):
     frame.iloc[:3000].to_csv(tmp_path / "0.csv", index=False)
     frame.iloc[3000:].rename(columns={"a": "A"}).to_csv(tmp_path / "1.csv", index=False)
-    with pytest.raises(ValueError, match=r"chunk 1 \(of '1.csv'\).*lacks 'a'; it has 'A' besides"):
+    with pytest.raises(ValueError, match=r"chunk 1 \(of '1.csv'\).*lacks 'a'; it also has 'A'"):
         fit(tmp_path, "y")
     frame.iloc[3000:].drop(columns="y").to_csv(tmp_path / "1.csv", index=False)
     with pytest.raises(ValueError, match=r"chunk 1 .*there is no column 'y'"):
@@ -213,7 +219,7 @@ def test_chunks_that_differ(rows, frame):
     with pytest.raises(ValueError, match="labels in some chunks and numbers in others"):
         fit([(X, y), (X, np.where(y > 0, "a", "b"))])
     with pytest.raises(ValueError, match="with the chunks"):
-        ConvexSIC().fit([(X, y)], None, y)
+        fit_stream(ConvexSIC(), [(X, y)], None, y)
 
 
 def test_no_rows_and_no_variation(rows):
@@ -235,4 +241,4 @@ def test_an_iterator_is_read_once(rows):
 
 def test_y_is_still_required(rows):
     with pytest.raises(ValueError, match="requires y"):
-        ConvexSIC().fit(rows[0])
+        fit_stream(ConvexSIC(), rows[0])

@@ -203,41 +203,6 @@ def demo(
         run_demo(n_samples, seed, out)
 
 
-@app.command(short_help="Run the paper's experiments again.")
-def reproduce(
-    experiment: Annotated[
-        str, typer.Argument(help="sinexp, liang, plx4720, hiv, or all.", show_default=False)
-    ],
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few repetitions of smaller settings, in minutes.")
-    ] = False,
-    repetitions: Annotated[
-        int | None,
-        typer.Option(min=1, help="Repetitions; by default as many as the published pages have."),
-    ] = None,
-    n_jobs: o.Jobs = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for records and pages. [default: results-sobolev or quick-sobolev]",
-            metavar="DIR",
-        ),
-    ] = None,
-) -> None:
-    """Run an experiment of the paper and write a page with our numbers beside the published ones.
-
-    A run that was stopped goes on where it was. Example: sobolev reproduce sinexp --quick
-    """
-    with ending_cleanly():
-        with loading():
-            from sobolev.cli.reproducing import run_reproduction
-
-        folder = Path("quick-sobolev" if quick else "results-sobolev") if out is None else out
-        run_reproduction(
-            experiment, quick=quick, repetitions=repetitions, n_jobs=n_jobs, out=folder
-        )
-
-
 def main() -> None:
     """Entry point of the console script; a wrong option is one line, like any other mistake."""
     for stream in (sys.stdout, sys.stderr):

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 from sobolev.report.versions import version_of, versions
 
 OPTIONAL = {
-    "torch": "networks as critics",
+    "torch": "networks of your own, GPUs",
     "pyarrow": "Parquet and Feather files",
     "zstandard": ".zst files",
     "dask": "clusters",

@@ -1,4 +1,4 @@
-"""Transforms of values in their laws, and tests of them against the other columns."""
+"""Probability integral transforms of a conditional model, and tests of them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from sklearn.base import clone
 from sobolev._random import RandomState, check_generator
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.base import Conditional, fold_numbers
+from sobolev.conditionals.base import Conditional, OwnConditional, fold_numbers
 from sobolev.conditionals.mixed import MAX_CATEGORIES
 
-# Of column j: rows with nodes and weights of their laws.
-Laws = Callable[[int], list[tuple[Index, Array, Array]]]
+# For column j: rows, with the nodes and weights of their distributions.
+Distributions = Callable[[int], list[tuple[Index, Array, Array]]]
 
-# Means and widths of the laws are compared with the transforms only if they vary by this much of a
-# width: below it they mirror the row that was left out.
+# Means and widths of the distributions are compared with the transforms only if they vary by this
+# share of a width: below it they mirror the row that was left out.
 VARIES = 0.1
-# Of objects that do not know their rows.
+# Number of folds for objects that do not take row numbers.
 N_FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What the laws of m columns say of n rows, arrays of shape (n, m), and ``off_values``."""
+    """What the distributions of m columns say of n rows: arrays of shape (n, m) and flags."""
 
     columns: Index
     pit: Array
@@ -40,8 +40,10 @@ class Seen:
     off_values: Mask
 
     @classmethod
-    def of(cls, laws: Laws, X: Array, columns: Index, random_state: RandomState) -> Seen:
-        """Ask for the law of one column after the other."""
+    def of(
+        cls, distributions: Distributions, X: Array, columns: Index, random_state: RandomState
+    ) -> Seen:
+        """Ask for the distribution of one column after the other."""
         generators = check_generator(random_state).spawn(X.shape[1])
         pit, drawn, means, widths = np.empty((4, X.shape[0], columns.size))
         off_values = np.zeros(columns.size, dtype=bool)
@@ -49,7 +51,7 @@ class Seen:
             x, at_atom = X[:, j], np.empty(X.shape[0], dtype=bool)
             slack = 1e-9 * x.std() + 8 * np.finfo(float).eps * np.abs(x)
             level = generators[j].random((2, x.size))
-            for rows, nodes, weights in laws(int(j)):
+            for rows, nodes, weights in distributions(int(j)):
                 nodes, weights = _sorted(nodes, weights)
                 pit[rows, i], at_atom[rows] = transform(
                     nodes, weights, x[rows], level[0, rows], slack[rows]
@@ -60,14 +62,37 @@ class Seen:
         return cls(columns, pit, drawn, means, widths, off_values)
 
 
-def unseen_laws(conditional: Any, table: Any, refit: bool | None) -> Laws:
-    """A function of j that gives rows and their laws, of models that have not seen the rows."""
+def unseen_distributions(conditional: Any, table: Any, refit: bool | None) -> Distributions:
+    """A function of j that gives rows and their distributions, by models that have not seen them.
+
+    The rows of ``table`` are those that the model was fitted to, in the same order, unless
+    ``refit`` is False.
+    """
     n = table.shape[0]
+    knows_rows = isinstance(conditional, Conditional) and not isinstance(
+        conditional, OwnConditional
+    )
     if refit is None:
-        refit = hasattr(conditional, "fit") and not isinstance(conditional, Conditional)
-    if not refit:
-        return lambda j: [(np.arange(n), *conditional.grid(table, j))]
-    folds = fold_numbers(n, N_FOLDS, 0)
+        refit = not knows_rows and hasattr(conditional, "fit")
+        if knows_rows and conditional.n_rows_ != n:
+            raise ValueError(
+                f"X has {n} rows, but the model was fitted to {conditional.n_rows_}; pass the same "
+                "rows, or refit=False for new rows."
+            )
+        rows = np.arange(n)
+    else:
+        rows = np.full(n, -1)
+    if refit:
+        return _refitted(conditional, table)
+    if knows_rows:
+        X = np.asarray(table, dtype=float)
+        return lambda j: [(np.arange(n), *conditional.distribution(X, j, rows))]
+    return lambda j: [(np.arange(n), *conditional.grid(table, j))]
+
+
+def _refitted(conditional: Any, table: Any) -> Distributions:
+    """Distributions of copies of a model that are fitted without a fold each."""
+    folds = fold_numbers(table.shape[0], N_FOLDS, 0)
     take = table.iloc.__getitem__ if hasattr(table, "iloc") else table.__getitem__
     fresh = clone if hasattr(conditional, "get_params") else copy.deepcopy
     parts = [np.flatnonzero(folds == k) for k in range(N_FOLDS)]
@@ -93,16 +118,16 @@ def _sorted(nodes: Any, weights: Any) -> tuple[Array, Array]:
 def transform(
     nodes: Array, weights: Array, x: Array, level: Array, slack: Any = 0.0
 ) -> tuple[Array, Mask]:
-    """The probability integral transform of x in discrete laws, made continuous.
+    """The probability integral transform of x in discrete distributions, made continuous.
 
     A value at an atom is spread over its mass. Between atoms, which then stand for slices of a
-    continuous law, the transform is a line between the middles of their masses; beyond the last
-    one it is drawn from what is left.
+    continuous distribution, the transform is interpolated linearly between the middles of their
+    masses; beyond the last atom it is drawn uniformly from the remaining mass.
 
     Parameters
     ----------
     nodes, weights : array of shape (n, B)
-        The laws, nodes in order.
+        The distributions, nodes in ascending order.
     x : array of shape (n,)
         The observed values.
     level : array of shape (n,)
@@ -134,7 +159,7 @@ def transform(
 
 @dataclass(frozen=True)
 class Others:
-    """The columns of X as what a law may depend on.
+    """The columns of X as what a conditional distribution may depend on.
 
     Attributes
     ----------
@@ -215,19 +240,19 @@ class Others:
 
 
 def draw(nodes: Array, weights: Array, level: Array) -> Array:
-    """The node of each law at a level in (0, 1)."""
+    """The node of each distribution at a level in (0, 1)."""
     position = np.sum(np.cumsum(weights, axis=1) <= level[:, None], axis=1)
     return _take(nodes, np.minimum(position, nodes.shape[1] - 1))
 
 
 def moments(nodes: Array, weights: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of each law."""
+    """Mean and standard deviation of each distribution."""
     mean = np.sum(weights * nodes, axis=1)
     return mean, np.sqrt(np.sum(weights * (nodes - mean[:, None]) ** 2, axis=1))
 
 
 def uniform_test(pit: Array) -> tuple[Array, Array]:
-    """The distance of Kolmogorov and Smirnov from uniform, and its p-value."""
+    """The Kolmogorov-Smirnov distance from the uniform distribution, and its p-value."""
     n = pit.shape[0]
     u = np.sort(pit, axis=0)
     steps = np.arange(n + 1)[:, None] / n

@@ -1,8 +1,7 @@
-"""What every conditional model shares: discrete laws on a grid, draws, known rows."""
+"""What every conditional model shares: discrete distributions on a grid, draws, row numbers."""
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -13,41 +12,55 @@ from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array, Index
 from sobolev.validation import validate_rows
 
-# Nodes of the discrete law of a continuous column, as in the paper.
+# Number of nodes of the discrete distribution of a continuous column, as in the paper.
 N_NODES = 100
 
 
 class Conditional(BaseEstimator):
     """A model of one column given the others.
 
-    A subclass learns in ``_fit(X)`` and gives, in ``_grid(X, j, known)``, the discrete law of
-    column j for every row: nodes and weights. ``known`` are the positions of the rows among those
-    of fit, or -1: rows that were fitted on get predictions of models that have not seen them.
+    A subclass learns from checked rows in ``learn(X)`` and gives, in ``distribution(X, j, rows)``,
+    the discrete conditional distribution of column j for every row: nodes and weights. ``rows``
+    holds the position of each row in the table that was fitted, or -1 for a new row: a fitted row
+    gets the prediction of a model that has not seen it.
     """
 
     n_features_in_: int
+    n_rows_: int
+    # A model of your own may offer the joint distribution of several columns.
+    joint_grid: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Conditional:
-        """Learn from rows of X; a response plays no part.
+        """Learn from the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : ignored
 
         Returns
         -------
         self
         """
-        X = validate_rows(self, X, reset=True)
-        self._known = {row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(X))}
-        self._last_positions: tuple[bytes, Index] = b"", np.empty(0, dtype=np.intp)
-        self._fit(X)
+        return self.fit_validated(validate_rows(self, X, reset=True))
+
+    def fit_validated(self, X: Array) -> Conditional:
+        """Learn from rows that were checked at the door."""
+        self.n_rows_, self.n_features_in_ = X.shape
+        self.learn(X)
         return self
 
-    def grid(self, X: Any, j: int) -> tuple[Array, Array]:
-        """The law of column j given the other columns of each row.
+    def grid(self, X: Any, j: int, rows: Any = None) -> tuple[Array, Array]:
+        """The conditional distribution of column j given the other columns of each row.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
         j : int
             The column.
+        rows : array of int, shape (n,), optional
+            Positions of these rows in the table that was fitted: they get predictions of models
+            that have not seen them. -1, and every row if not given, is a new row.
 
         Returns
         -------
@@ -56,44 +69,67 @@ class Conditional(BaseEstimator):
         """
         check_is_fitted(self, "n_features_in_")
         X = validate_rows(self, X, reset=False)
-        if not -self.n_features_in_ <= j < self.n_features_in_:
-            raise ValueError(f"column {j} does not exist; X has {self.n_features_in_} columns.")
-        return self._grid(X, j % self.n_features_in_, self._positions(X))
+        d, n = self.n_features_in_, X.shape[0]
+        if not -d <= j < d:
+            raise ValueError(f"column {j} does not exist; X has {d} columns.")
+        positions = np.full(n, -1) if rows is None else np.asarray(rows, dtype=np.intp)
+        if positions.shape != (n,):
+            raise ValueError(f"rows has the shape {positions.shape}; X has {n} rows.")
+        return self.distribution(X, j % d, positions)
 
-    def sample(self, X: Any, j: int, n: int = 1, random_state: RandomState = None) -> Array:
+    def sample(
+        self, X: Any, j: int, n: int = 1, random_state: RandomState = None, rows: Any = None
+    ) -> Array:
         """Draw column j given the others, n times for each row.
+
+        Parameters
+        ----------
+        X, j, rows
+            As for :meth:`grid`.
+        n : int, default=1
+            Number of draws.
+        random_state : int, Generator, RandomState or None, default=None
 
         Returns
         -------
         array of shape (n_rows, n)
         """
-        nodes, weights = self.grid(X, j)
-        rng = check_generator(random_state)
+        nodes, weights = self.grid(X, j, rows)
+        level = check_generator(random_state).random((nodes.shape[0], n))
         cumulated = np.cumsum(weights, axis=1)
         cumulated /= cumulated[:, -1:]
-        level = rng.random((nodes.shape[0], n))
         position = np.sum(level[:, :, None] >= cumulated[:, None, :], axis=2)
         return np.take_along_axis(nodes, np.minimum(position, nodes.shape[1] - 1), axis=1)
 
-    def _positions(self, X: Array) -> Index:
-        """Where the rows stand among those of fit; -1 for new ones.
-
-        Columns are asked for one after the other on the same rows: the last answer is kept.
-        """
-        rows = np.ascontiguousarray(X)
-        key = blake2b(rows.tobytes(), digest_size=16).digest()
-        last, found = self._last_positions
-        if key != last:
-            known = [self._known.get(row.tobytes(), -1) for row in rows]
-            found = np.array(known, dtype=np.intp)
-            self._last_positions = key, found
-        return found
-
-    def _fit(self, X: Array) -> None:
+    def learn(self, X: Array) -> None:
+        """Learn from checked rows."""
         raise NotImplementedError
 
-    def _grid(self, X: Array, j: int, known: Index) -> tuple[Array, Array]:
+    def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
+        """Nodes and weights of column j for checked rows at these positions (-1: new)."""
         raise NotImplementedError
+
+
+class OwnConditional(Conditional):
+    """Adapter for a user's object with ``fit(X)`` and ``grid(X, j)``, which takes no row numbers.
+
+    Parameters
+    ----------
+    model : object
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.joint_grid = getattr(model, "joint_grid", None)
+
+    def learn(self, X: Array) -> None:
+        """Fit the user's object."""
+        self.model.fit(X)
+
+    def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
+        """What the user's object gives."""
+        nodes, weights = self.model.grid(X, j)
+        return nodes, weights
 
 
 def levels(n_nodes: int) -> Array:
@@ -102,17 +138,17 @@ def levels(n_nodes: int) -> Array:
 
 
 def fold_numbers(n: int, n_folds: int, random_state: RandomState) -> Index:
-    """A fold for every row, of sizes that differ by one at most."""
+    """The fold of every row; the sizes of the folds differ by at most one."""
     rng = check_generator(random_state)
     return np.asarray(rng.permutation(n) % min(n_folds, n), dtype=np.intp)
 
 
-def cross_fitted(known: Index, out_of_fold: Array, fresh: Array) -> Array:
-    """Predictions of models without the row where it is known, of the full model elsewhere.
+def cross_fitted(rows: Index, out_of_fold: Array, fresh: Array) -> Array:
+    """Out-of-fold predictions for fitted rows, predictions of the full model for new ones.
 
-    ``out_of_fold`` has one row for each row of fit, ``fresh`` one for each row asked for.
+    ``out_of_fold`` has one entry for each fitted row, ``fresh`` one for each row asked for.
     """
     found = fresh.copy()
-    old = known >= 0
-    found[old] = out_of_fold[known[old]]
+    old = rows >= 0
+    found[old] = out_of_fold[rows[old]]
     return found

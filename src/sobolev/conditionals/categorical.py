@@ -17,7 +17,7 @@ from sobolev.conditionals.base import Conditional, cross_fitted, fold_numbers
 
 # Penalties of the default classifier, as C of scikit-learn.
 STRENGTHS = (0.003, 0.03, 0.3)
-# No value is impossible: this much of the law is the frequencies of the column.
+# No value is impossible: this share of each distribution is the frequencies of the column.
 SMOOTHING = 0.01
 
 
@@ -30,9 +30,9 @@ class CategoricalConditional(Conditional):
         Any classifier with ``predict_proba``; None is logistic regression with its penalty chosen
         by the out-of-fold likelihood.
     n_folds : int, default=5
-        Rows that were fitted on are predicted by the fit without their fold.
+        Number of folds; a fitted row is predicted by the fit without its fold.
     random_state : int, Generator, RandomState or None, default=0
-        Deals the rows to the folds.
+        Assigns the rows to the folds.
 
     Examples
     --------
@@ -51,18 +51,20 @@ class CategoricalConditional(Conditional):
         self.n_folds = n_folds
         self.random_state = random_state
 
-    def _fit(self, X: Array) -> None:
+    def learn(self, X: Array) -> None:
+        """Keep the rows; a column is modelled when it is first asked for."""
         self.X_ = X
         self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
         self._columns: dict[int, tuple[Array, Array, Any]] = {}
 
-    def _grid(self, X: Array, j: int, known: Index) -> tuple[Array, Array]:
+    def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
+        """The values of column j, with their probabilities for each row."""
         values, held_out, model = self._column(j)
-        new = known < 0
+        new = rows < 0
         fresh = np.full((X.shape[0], values.size), 1 / values.size)
         if new.any():
             fresh[new] = model(X[new])
-        weights = cross_fitted(known, held_out, fresh)
+        weights = cross_fitted(rows, held_out, fresh)
         return np.broadcast_to(values, weights.shape).copy(), weights
 
     def _column(self, j: int) -> tuple[Array, Array, Any]:

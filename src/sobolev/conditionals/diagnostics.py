@@ -1,11 +1,12 @@
-r"""Does a conditional model fit? Calibration of its laws, and correlations of its draws.
+r"""Does a conditional model fit? Calibration of its distributions, correlations of its draws.
 
-Where the law of column j given the others is right, the probability integral transform
-:math:`u_i` of :math:`x_{ij}` is uniform and independent of the other columns. Then
-:math:`\Phi^{-1}(u_i)` (where x stands in its law) and :math:`\Phi^{-1}(|2 u_i - 1|)` (how far out)
-are standard normal, and their correlation with any function of the other columns has exactly the
-law of a correlation of independent normal samples: no permutations are needed. A draw
-:math:`\tilde x_{ij}` may then be swapped with :math:`x_{ij}` in any row, so that
+Where the conditional distribution of column j given the others is right, the probability integral
+transform :math:`u_i` of :math:`x_{ij}` is uniform and independent of the other columns. Then
+:math:`\Phi^{-1}(u_i)` (the position of x in its distribution) and :math:`\Phi^{-1}(|2 u_i - 1|)`
+(how far out it is) are standard normal, and their correlation with any function of the other
+columns has exactly the distribution of a correlation of independent normal samples: no
+permutations are needed. A draw :math:`\tilde x_{ij}` may then be swapped with :math:`x_{ij}` in
+any row, so that
 :math:`\sum_i (\tilde x_{ij} - x_{ij}) x_{ik}` is as likely with any other signs of its terms.
 """
 
@@ -19,11 +20,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import false_discovery_control
 from sklearn.base import BaseEstimator
 
 from sobolev._random import RandomState
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals._checks import Others, Seen, normal_scores, uniform_test, unseen_laws
+from sobolev.conditionals._checks import (
+    Others,
+    Seen,
+    normal_scores,
+    uniform_test,
+    unseen_distributions,
+)
 from sobolev.exceptions import ConditionalModelWarning
 from sobolev.validation import list_some, validate_rows
 
@@ -35,7 +43,7 @@ LEVEL = 0.01
 MIN_ROWS = 10
 SHOWN = 5
 REMEDIES = {
-    "values": 'columns of few values need a law on these values: conditional="mixed"',
+    "values": 'columns of few values need a distribution on these values: conditional="mixed"',
     "spread": 'the width must follow the other columns: scale="auto" or a regressor as scale in '
     "ResidualConditional",
     "location": "the mean must follow the other columns: another regressor in ResidualConditional",
@@ -45,7 +53,7 @@ REMEDIES = {
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ConditionalDiagnostics:
-    """How well the laws of m columns fit n rows; made by :func:`diagnose_conditional`.
+    """How well the distributions of m columns fit n rows; see :func:`diagnose_conditional`.
 
     The checks are ``uniform`` (is the probability integral transform uniform?), ``location`` and
     ``spread`` (do its place and its distance from the middle depend on the other columns?) and
@@ -68,7 +76,7 @@ class ConditionalDiagnostics:
     largest_gap, rms_gap : array of shape (m,)
         Differences of correlations in standard errors; the second is about 1 for a right model.
     off_values : array of bool, shape (m,)
-        Columns of few values whose law lies on others.
+        Columns of few values whose distribution has other values.
     """
 
     columns: Index
@@ -139,27 +147,28 @@ def diagnose_conditional(
     refit: bool | None = None,
     random_state: RandomState = 0,
 ) -> ConditionalDiagnostics:
-    """Check the laws of a fitted conditional model against the rows of X.
+    """Check the distributions of a fitted conditional model against the rows of X.
 
     A column fails a check if the p-value, adjusted by Benjamini and Hochberg over all columns and
     checks, is at most 0.01 and the effect reaches 0.05 (distance from uniform) or 0.1
-    (correlations). With right laws some column fails in about 1 % of data sets.
+    (correlations). With the right model some column fails in about 1 % of data sets.
 
     Parameters
     ----------
     conditional : object with ``grid(X, j)``
         A fitted model, see :mod:`sobolev.conditionals`.
     X : array-like of shape (n, d)
-        The rows; at least 10.
+        At least 10 rows: those that the model was fitted to, in the same order, or new rows with
+        ``refit=False``.
     columns : sequence of int or str, optional
         Which columns to check, by position or name; all by default.
     refit : bool or None, default=None
-        Judge the laws of five copies of the model, fitted to X without a fold each. An overfitted
-        law looks right on its own rows, so None does this for objects with ``fit`` that are not a
-        :class:`~sobolev.conditionals.Conditional`, whose laws of fitted rows are out of fold
-        already. Pass False if X was not fitted on.
+        Whether to judge five copies of the model, fitted to X without a fold each. An overfitted
+        model looks right on its own rows, so None does this for objects that are not a
+        :class:`~sobolev.conditionals.Conditional`, whose predictions of fitted rows are out of
+        fold already. Pass False if the model was not fitted to X.
     random_state : int, Generator, RandomState or None, default=0
-        Draws places within atoms, and columns from their laws.
+        Draws positions within atoms, and columns from their distributions.
 
     Returns
     -------
@@ -175,15 +184,25 @@ def diagnose_conditional(
     >>> diagnose_conditional(GaussianConditional().fit(X), X)
     ConditionalDiagnostics(score=0.75, failing=['x2'])
     """
-    from sobolev.inference.multiple_testing import qvalues  # inference builds on conditionals
-
     table, names = _rows(conditional, X)
-    rows = np.asarray(table)
     chosen = _positions(columns, names)
+    return judge(conditional, table, names, chosen, refit=refit, random_state=random_state)
+
+
+def judge(
+    conditional: Any,
+    table: Any,
+    names: Sequence[str],
+    chosen: Index,
+    *,
+    refit: bool | None = None,
+    random_state: RandomState = 0,
+) -> ConditionalDiagnostics:
+    """:func:`diagnose_conditional` of rows that were checked at the door."""
+    rows = np.asarray(table)
     others = Others.of(rows)
-    seen = Seen.of(
-        unseen_laws(conditional, table, refit), rows, chosen[others.varying[chosen]], random_state
-    )
+    distributions = unseen_distributions(conditional, table, refit)
+    seen = Seen.of(distributions, rows, chosen[others.varying[chosen]], random_state)
     judged = np.isin(chosen, seen.columns)
     unseen = others.candidates(seen.columns, seen.means, seen.widths)
     uniform = uniform_test(seen.pit)
@@ -197,7 +216,7 @@ def diagnose_conditional(
         pit=_among(judged, seen.pit.T).T,
         effects=_among(judged, np.column_stack([uniform[0], location[0], spread[0], gap])),
         pvalues=_among(judged, pvalues),
-        qvalues=_among(judged, qvalues(pvalues.ravel()).reshape(pvalues.shape)),
+        qvalues=_among(judged, _adjusted(pvalues)),
         largest_gap=_among(judged, largest),
         rms_gap=_among(judged, rms),
         off_values=_among(judged, seen.off_values) == 1,
@@ -205,7 +224,7 @@ def diagnose_conditional(
 
 
 def warn_if_misfit(diagnostics: ConditionalDiagnostics, stacklevel: int = 2) -> None:
-    """Warn of the columns whose law does not fit, with the remedy; silent if there is none.
+    """Warn of the columns that the model does not fit, with the remedy; silent if there are none.
 
     Parameters
     ----------
@@ -221,7 +240,7 @@ def warn_if_misfit(diagnostics: ConditionalDiagnostics, stacklevel: int = 2) -> 
     shown = list_some([repr(name) for name in bad], SHOWN)
     warnings.warn(
         f"the conditional model does not fit {shown}; their p-values may be too small. "
-        f"Remedy in Python: {'; '.join(_remedies(diagnostics))}.",
+        f"Remedy: {'; '.join(_remedies(diagnostics))}.",
         ConditionalModelWarning,
         stacklevel=stacklevel + 1,
     )
@@ -272,6 +291,13 @@ def _positions(columns: Sequence[int | str] | None, names: list[str]) -> Index:
     if len(set(found)) < len(found) or not found:
         raise ValueError("columns must hold at least one column, and each only once.")
     return np.array(found, dtype=np.intp)
+
+
+def _adjusted(pvalues: Array) -> Array:
+    """Benjamini and Hochberg over all columns and checks."""
+    if not pvalues.size:
+        return pvalues
+    return np.asarray(false_discovery_control(pvalues.ravel())).reshape(pvalues.shape)
 
 
 def _among(judged: Mask, values: Any) -> Array:

@@ -22,11 +22,11 @@ class GaussianConditional(Conditional):
     covariance : estimator or None, default=None
         Anything with ``covariance_`` and ``location_`` after ``fit(X)``; None is Ledoit and Wolf's.
     n_folds : int, default=5
-        Rows that were fitted on are predicted by the fit without their fold.
+        Number of folds; a fitted row is predicted by the fit without its fold.
     n_nodes : int, default=100
-        Nodes of the grid: mid-quantiles of the normal law.
+        Number of nodes of the grid: mid-quantiles of the normal distribution.
     random_state : int, Generator, RandomState or None, default=0
-        Deals the rows to the folds.
+        Assigns the rows to the folds.
 
     Examples
     --------
@@ -50,7 +50,8 @@ class GaussianConditional(Conditional):
         self.n_nodes = n_nodes
         self.random_state = random_state
 
-    def _fit(self, X: Array) -> None:
+    def learn(self, X: Array) -> None:
+        """Estimate the covariance, on all rows and without each fold."""
         self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
         n_folds = int(self.folds_.max()) + 1
         self.models_ = [self._model(X[self.folds_ != k]) for k in range(n_folds)]
@@ -67,12 +68,13 @@ class GaussianConditional(Conditional):
         ridge = 1e-8 * np.diag(scale**2)
         return center + scale * location, np.linalg.inv(covariance + ridge)
 
-    def _grid(self, X: Array, j: int, known: Index) -> tuple[Array, Array]:
+    def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
+        """Mid-quantiles of the conditional normal distribution of column j."""
         mean, deviation = self._moments(X, j, self.model_)
         for k, model in enumerate(self.models_):
-            rows = np.flatnonzero((known >= 0) & (self.folds_[known] == k))
-            if rows.size:
-                mean[rows], deviation[rows] = self._moments(X[rows], j, model)
+            own = np.flatnonzero((rows >= 0) & (self.folds_[rows] == k))
+            if own.size:
+                mean[own], deviation[own] = self._moments(X[own], j, model)
         nodes = mean[:, None] + deviation[:, None] * ndtri(levels(self.n_nodes))
         return nodes, np.full(nodes.shape, 1 / self.n_nodes)
 

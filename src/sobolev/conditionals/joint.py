@@ -17,11 +17,11 @@ MAX_PATTERNS = 32
 
 
 class JointConditional:
-    """The joint law of a group of columns given all others.
+    """The joint conditional distribution of a group of columns given all others.
 
-    A group with few different rows, such as the one-hot columns of a category, is one variable with
-    these rows as values. A group of continuous columns has a ridge prediction for each and the
-    residuals of whole rows, so that they stay as dependent as they are.
+    A group with few distinct rows, such as the one-hot columns of a category, is one variable whose
+    values are these rows. In a group of continuous columns each column has a ridge prediction, and
+    residuals are taken from whole rows, which keeps the columns as dependent as they are.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class JointConditional:
     >>> from sobolev.conditionals import JointConditional
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([np.eye(3)[rng.integers(0, 3, 200)], rng.standard_normal(200)])
-    >>> nodes, weights = JointConditional([0, 1, 2]).fit(X).grid(X)
+    >>> nodes, weights = JointConditional([0, 1, 2]).fit(X).grid(X, np.arange(200))
     >>> nodes.shape, weights.shape
     ((200, 3, 3), (200, 3))
     """
@@ -51,11 +51,12 @@ class JointConditional:
         """
         own = X[:, self.columns]
         self.patterns_, codes = np.unique(own, axis=0, return_inverse=True)
+        self._codes: Array = codes.reshape(-1).astype(float)
         self.is_category_ = self.patterns_.shape[0] <= MAX_PATTERNS
         self._models: list[Any]
         if self.is_category_:
-            joined = self._with(X, codes.reshape(-1).astype(float))
-            self._models = [CategoricalConditional().fit(joined)]
+            joined = self._with(X, self._codes)
+            self._models = [CategoricalConditional().fit_validated(joined)]
             return self
         few = [np.unique(column).size <= MAX_CATEGORIES for column in own.T]
         if any(few):
@@ -65,19 +66,22 @@ class JointConditional:
                 f"a group is tested jointly if it has at most {MAX_PATTERNS} different rows or "
                 "only continuous columns. Split the group."
             )
-        self._models = [ResidualConditional().fit(self._with(X, column)) for column in own.T]
+        self._models = [
+            ResidualConditional().fit_validated(self._with(X, column)) for column in own.T
+        ]
         return self
 
-    def grid(self, X: Array) -> tuple[Array, Array]:
-        """Nodes (n, B, c) and weights (n, B) of the group for rows that were fitted on."""
+    def grid(self, X: Array, rows: Index) -> tuple[Array, Array]:
+        """Nodes (n, B, c) and weights (n, B) of the group for fitted rows at these positions."""
+        last = X.shape[1] - self.columns.size
         if self.is_category_:
-            model, codes = self._models[0], self._codes(X)
-            nodes, weights = model.grid(self._with(X, codes), -1)
+            joined = self._with(X, self._codes[rows])
+            nodes, weights = self._models[0].distribution(joined, last, rows)
             return self.patterns_[nodes.astype(np.intp)], weights
-        parts = []
-        for model, column in zip(self._models, X[:, self.columns].T, strict=True):
-            joined = self._with(X, column)
-            parts.append(model._parts(joined, joined.shape[1] - 1, model._positions(joined)))
+        parts = [
+            model.parts(self._with(X, column), last, rows)
+            for model, column in zip(self._models, X[:, self.columns].T, strict=True)
+        ]
         n_fit = parts[0][2].size
         # Whole rows of residuals, spread evenly over the sorted first component.
         order = np.argsort(parts[0][2], kind="stable")
@@ -88,8 +92,3 @@ class JointConditional:
     def _with(self, X: Array, last: Array) -> Array:
         """The other columns, and one more."""
         return np.column_stack([np.delete(X, self.columns, axis=1), last])
-
-    def _codes(self, X: Array) -> Array:
-        known = {row.tobytes(): k for k, row in enumerate(np.ascontiguousarray(self.patterns_))}
-        rows = np.ascontiguousarray(X[:, self.columns])
-        return np.array([known.get(row.tobytes(), 0) for row in rows], dtype=float)

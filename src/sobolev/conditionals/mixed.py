@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.base import Conditional
+from sobolev.conditionals.base import Conditional, OwnConditional
 from sobolev.conditionals.categorical import CategoricalConditional
 from sobolev.conditionals.gaussian import GaussianConditional
 from sobolev.conditionals.neural import NeuralConditional
@@ -29,7 +29,7 @@ class MixedConditional(Conditional):
     categorical : Conditional or None, default=None
         For the others; None is :class:`~sobolev.conditionals.CategoricalConditional`.
     max_categories : int, default=10
-        The most values of a category.
+        Largest number of values of a category.
 
     Examples
     --------
@@ -49,7 +49,8 @@ class MixedConditional(Conditional):
         self.categorical = categorical
         self.max_categories = max_categories
 
-    def _fit(self, X: Array) -> None:
+    def learn(self, X: Array) -> None:
+        """Fit one model to the columns of few values, one to the others."""
         counts = np.array([np.unique(column).size for column in X.T])
         self.is_category_ = counts <= self.max_categories
         category = self.is_category_
@@ -60,17 +61,16 @@ class MixedConditional(Conditional):
     def _fitted(given: Any, default: Any, X: Array, needed: Mask) -> Any:
         if not needed.any():
             return None
-        return (default if given is None else clone(given)).fit(X)
+        return resolve_conditional(default if given is None else given).fit_validated(X)
 
-    def _grid(self, X: Array, j: int, known: Index) -> tuple[Array, Array]:
+    def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
+        """The distribution of the model that column j belongs to."""
         model = self.categorical_ if self.is_category_[j] else self.continuous_
-        if isinstance(model, Conditional):  # fitted to the same rows: their places are known
-            return model._grid(X, j, known)
-        nodes, weights = model.grid(X, j)
+        nodes, weights = model.distribution(X, j, rows)
         return nodes, weights
 
 
-CONDITIONALS = {
+CONDITIONALS: dict[str, type[Conditional]] = {
     "auto": MixedConditional,
     "mixed": MixedConditional,
     "gaussian": GaussianConditional,
@@ -80,15 +80,18 @@ CONDITIONALS = {
 }
 
 
-def resolve_conditional(conditional: Any) -> Any:
-    """A fresh conditional from a name or an object with ``fit`` and ``grid``."""
+def resolve_conditional(conditional: Any) -> Conditional:
+    """A fresh conditional model from a name or an object with ``fit(X)`` and ``grid(X, j)``."""
     if isinstance(conditional, str):
         if conditional not in CONDITIONALS:
             options = ", ".join(f'"{name}"' for name in CONDITIONALS)
             raise ValueError(f"conditional={conditional!r} is unknown; use {options} or an object.")
         return CONDITIONALS[conditional]()
+    if isinstance(conditional, Conditional):
+        return clone(conditional)
     if hasattr(conditional, "fit") and hasattr(conditional, "grid"):
-        return clone(conditional) if hasattr(conditional, "get_params") else conditional
+        fresh = clone(conditional) if hasattr(conditional, "get_params") else conditional
+        return OwnConditional(fresh)
     raise TypeError(
         f"conditional must be a name or an object with fit(X) and grid(X, j); got {conditional!r}."
     )

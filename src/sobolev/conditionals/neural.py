@@ -1,4 +1,4 @@
-"""The generator of the paper: one network for the laws of all columns. Needs PyTorch."""
+"""The generator of the paper: one network models every column given the others (PyTorch)."""
 
 from __future__ import annotations
 
@@ -28,37 +28,38 @@ Codes = NDArray[np.int32]
 
 
 class NeuralConditional(Conditional):
-    """One network for all columns: it sees a row without entry j and gives the law of that entry.
+    """One network for all columns: the conditional distribution of entry j given the rest of a row.
 
     Hidden layers are rectified and batch-normalised, with a scale and a shift that depend on j. The
-    output is a softmax over quantile bins of column j; a column of few values has one bin for each
-    of them, and bins that ties make equal are one. Trained by cross-entropy with Adam, with a
-    random j for each row of a minibatch.
+    output is a softmax over quantile bins of column j. A column with few values has one bin for
+    each of them, and bins that coincide because of ties are merged. The network is trained by
+    cross-entropy with Adam, with a random j for each row of a minibatch. It needs PyTorch.
 
     Parameters
     ----------
     n_bins : int, default=100
-        Quantile bins of a column.
+        Number of quantile bins of a column.
     hidden : int, default=200
-        Units of a hidden layer.
+        Number of units of a hidden layer.
     n_layers : int, default=3
-        Hidden layers.
+        Number of hidden layers.
     epochs : int, default=100
-        The most passes over the rows. The networks are those of the epoch with the best likelihood
-        of rows out of their fold, one epoch for all; training stops when 20 epochs brought nothing.
+        Largest number of passes over the rows. The networks of the epoch with the best out-of-fold
+        likelihood are kept, the same epoch for all; training stops after 20 epochs
+        without progress.
     batch_size : int, default=128
-        Rows of a minibatch.
+        Number of rows of a minibatch.
     learning_rate : float, default=3e-3
-        The first step of Adam, halved every 20 epochs.
+        Initial step size of Adam, halved every 20 epochs.
     n_folds : int, default=5
-        Rows that were fitted on are predicted by the network without their fold.
+        Number of folds. Rows of the fit are predicted by the network trained without their fold.
     random_state : int, Generator, RandomState or None, default=0
-        Deals the rows to the folds, starts the networks and draws the minibatches.
+        Determines the folds, the initial weights and the minibatches.
 
     Attributes
     ----------
     n_epochs_ : int
-        The epoch that was kept; 0 is the frequencies of each column, whatever the row.
+        The epoch that was kept; 0 means the frequencies of each column, whatever the row.
     likelihoods_ : array
         The mean out-of-fold log-likelihood of a bin after 0, 1, … epochs.
     folds_ : array of shape (n,)
@@ -73,8 +74,8 @@ class NeuralConditional(Conditional):
     The network needs rows. Where columns depend on each other linearly,
     :class:`~sobolev.conditionals.ResidualConditional` has the better out-of-fold likelihood at 125
     to 1,000 rows. On three noisy circles (six columns) the network gains over it 0.28 nats an entry
-    at 500 rows and ``n_bins=20``, but nothing with 100 bins: ``n_epochs_`` is then 1, and the laws
-    are hardly more than the frequencies. Use fewer bins, or another model, when that happens.
+    at 500 rows and ``n_bins=20``, but nothing with 100 bins: ``n_epochs_`` is then 1, and the
+    distributions are hardly more than the frequencies. Then use fewer bins, or another model.
 
     Examples
     --------
@@ -107,8 +108,10 @@ class NeuralConditional(Conditional):
         self.n_folds = n_folds
         self.random_state = random_state
 
-    def _fit(self, X: Array) -> None:
-        from sobolev.neural.fitting import _one_thread  # without torch: what to install
+    def learn(self, X: Array) -> None:
+        """Train one network for all rows and one without each fold."""
+        import sobolev.neural.torch_backend  # noqa: F401, without torch: what to install
+        from sobolev.neural.arrays import one_thread
 
         self._check(X)
         rng = check_generator(self.random_state)
@@ -116,7 +119,7 @@ class NeuralConditional(Conditional):
         n_folds = int(self.folds_.max()) + 1
         members = [np.flatnonzero(self.folds_ != k) for k in range(n_folds)]
         members.append(np.arange(X.shape[0]))  # the last network is that of new rows
-        with _one_thread():
+        with one_thread():
             self.bins_, codes = _Bins.fit(X, members, self.n_bins)
             check = _Check.draw(X, self.bins_, codes, self.folds_, rng)
             rngs = rng.spawn(len(members))
@@ -133,18 +136,19 @@ class NeuralConditional(Conditional):
         if X.shape[0] < 2:
             raise ValueError("NeuralConditional needs at least 2 rows; X has 1.")
 
-    def _grid(self, X: Array, j: int, known: Index) -> tuple[Array, Array]:
+    def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
+        """Bins of column j with their probabilities."""
         last = len(self.bins_.nodes) - 1
-        member = np.where(known >= 0, self.folds_[known], last)
+        member = np.where(rows >= 0, self.folds_[rows], last)
         used = np.unique(member)
         width = max(self.bins_.positions(e, j).size for e in used)
         nodes, weights = np.empty((X.shape[0], width)), np.zeros((X.shape[0], width))
         column = np.full(X.shape[0], j)
         for e in used:
-            rows, at = member == e, self.bins_.positions(e, j)
-            law = self.networks_.law(X[rows], column[rows], e, self.bins_)
-            weights[rows, : at.size] = law[:, at]
-            nodes[rows] = np.pad(self.bins_.nodes[e, j, at], (0, width - at.size), mode="edge")
+            own, at = member == e, self.bins_.positions(e, j)
+            law = self.networks_.law(X[own], column[own], e, self.bins_)
+            weights[own, : at.size] = law[:, at]
+            nodes[own] = np.pad(self.bins_.nodes[e, j, at], (0, width - at.size), mode="edge")
         return nodes, weights
 
 
@@ -217,12 +221,12 @@ class _Networks:
     Attributes
     ----------
     center, scale : array of shape (E, 1, d)
-        Of the columns.
+        Center and scale of the columns.
     weights : list of array (E, in, out)
-        Of the hidden layers, then of the output.
+        Weights of the hidden layers, then of the output.
     bias : array of shape (E, 1, B)
     gains, shifts : list of array (E, d, hidden)
-        Of the conditional batch normalisation, a row for each column.
+        Parameters of the conditional batch normalisation, a row for each column.
     means, variances : list of array (E, 1, hidden)
         Running moments of the hidden layers.
     """

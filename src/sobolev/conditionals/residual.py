@@ -20,26 +20,26 @@ CLEAR = 3.0
 class ResidualConditional(Conditional):
     """Column j is a prediction from the others plus a residual.
 
-    Residuals are those of rows that the prediction has not seen: smaller ones would make the law
-    too narrow and p-values too small.
+    Residuals are out of fold: those of the fit are smaller and would make the distribution too
+    narrow and p-values too small.
 
     Parameters
     ----------
     regressor : estimator or None, default=None
-        Any regressor of scikit-learn, refitted for each column and fold when the column is asked
-        for. None is ridge regression with the penalty of each column chosen by leave-one-out, which
-        is exact and costs one matrix for all columns.
+        Any scikit-learn regressor, fitted for each column and fold when the column is first asked
+        for. None is ridge regression; the penalty of each column is chosen by exact leave-one-out,
+        with one matrix decomposition for all columns.
     scale : "auto", estimator or None, default="auto"
-        How the size of a residual depends on the other columns. "auto" lets it grow with their mean
-        absolute value where the data show that it does: rows that are far out in all columns at
-        once, as under heavy tails with a common factor. An estimator is a regressor for the
-        logarithm of the absolute residual; None keeps the size constant.
+        How the size of the residuals depends on the other columns. "auto" lets it grow with their
+        mean absolute value if the data show that it does, as under heavy tails with a common
+        factor. An estimator is a regressor for the logarithm of the absolute residual. None keeps
+        the size constant.
     n_folds : int, default=5
-        Folds for a regressor of your own and for ``scale``.
+        Number of folds for a regressor of your own and for ``scale``.
     n_nodes : int, default=100
-        Nodes of the grid: mid-quantiles of the residuals.
+        Number of nodes of the grid: mid-quantiles of the residuals.
     random_state : int, Generator, RandomState or None, default=0
-        Deals the rows to the folds.
+        Assigns the rows to the folds.
 
     Examples
     --------
@@ -65,7 +65,8 @@ class ResidualConditional(Conditional):
         self.n_nodes = n_nodes
         self.random_state = random_state
 
-    def _fit(self, X: Array) -> None:
+    def learn(self, X: Array) -> None:
+        """Fit the ridge regressions; other regressors wait until a column is asked for."""
         self.X_ = X
         self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
         if isinstance(self.scale, str) and self.scale != "auto":
@@ -74,20 +75,21 @@ class ResidualConditional(Conditional):
         self._columns: dict[int, tuple[Array, Any]] = {}
         self._scales: dict[int, tuple[Array, Any]] = {}
 
-    def _grid(self, X: Array, j: int, known: Index) -> tuple[Array, Array]:
-        mean, size, residuals = self._parts(X, j, known)
+    def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
+        """The mean of column j plus mid-quantiles of the residuals."""
+        mean, size, residuals = self.parts(X, j, rows)
         nodes = mean[:, None] + size[:, None] * np.quantile(residuals, levels(self.n_nodes))
         return nodes, np.full(nodes.shape, 1 / self.n_nodes)
 
-    def _parts(self, X: Array, j: int, known: Index) -> tuple[Array, Array, Array]:
+    def parts(self, X: Array, j: int, rows: Index) -> tuple[Array, Array, Array]:
         """Mean and size of column j for each row, and the residuals of fit over their size."""
         held_out, model = self._mean(j)
         residuals = self.X_[:, j] - held_out
-        mean = _predicted(X, known, held_out, model)
+        mean = _predicted(X, rows, held_out, model)
         if self.scale is None:
             return mean, np.ones(X.shape[0]), residuals
         sizes, scale_model = self._size(j, residuals)
-        return mean, _predicted(X, known, sizes, scale_model), residuals / sizes
+        return mean, _predicted(X, rows, sizes, scale_model), residuals / sizes
 
     def _mean(self, j: int) -> tuple[Array, Any]:
         """Predictions of every fitted row without it, and the model for new rows."""
@@ -182,13 +184,13 @@ class _CommonScale:
         return np.log(np.abs((rest - self.center) / self.spread).mean(axis=1) + 1e-3)
 
 
-def _predicted(X: Array, known: Index, held_out: Array, model: Any) -> Array:
-    """What a row of fit got without it, and the model's prediction for others."""
+def _predicted(X: Array, rows: Index, held_out: Array, model: Any) -> Array:
+    """Out-of-fold predictions for fitted rows, the model's predictions for new ones."""
     fresh = np.zeros(X.shape[0])
-    new = known < 0
+    new = rows < 0
     if new.any():
         fresh[new] = model(X[new])
-    return cross_fitted(known, held_out, fresh)
+    return cross_fitted(rows, held_out, fresh)
 
 
 def _for(ridge: RidgeColumns, j: int) -> Any:

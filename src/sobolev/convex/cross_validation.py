@@ -4,68 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from sobolev._sample import Sample, response_order, stratified_folds
+from sobolev._sample import Folds
 from sobolev._typing import Array, Index
-from sobolev.convex.feature_maps import BoundFourierMap, FourierMap, LandmarkMap
+from sobolev.convex.feature_maps import BoundFourierMap, LandmarkMap
 from sobolev.convex.fitting import (
     LAMS,
     REFERENCE_LAM,
     ROUND_ITERATIONS,
     Settings,
-    bind,
     fit_critic,
-    measure_forms,
     next_metric,
     path,
     row_risk,
 )
 from sobolev.convex.moments import FourierMoments
+from sobolev.convex.rows import Data, Rows
 from sobolev.convex.screening import candidates
-from sobolev.convex.solvers import ETA_FLOOR, Forms, Solution, gradient_weights
-from sobolev.convex.streaming import Stream
+from sobolev.convex.solvers import ETA_FLOOR, Alternating, Forms, Solution, gradient_weights
 
+# Largest numbers of rounds and of landmarks of the fits to folds.
 CV_ROUNDS = 3
 CV_LANDMARKS = 250
 
 
 def cross_validate(
-    sample: Sample | Stream,
+    data: Data,
     settings: Settings,
     lams: Sequence[float] = LAMS,
-    folds: Sequence[Index] | int = 5,
+    folds: Folds = 5,
     n_jobs: int | None = None,
     relaxed: Sequence[float] = (),
 ) -> Array:
     """Held-out risk of each lam in each fold, (n_folds, n_lams).
 
-    With ``relaxed``, of a critic refitted to the importances of each lam at the best of these:
-    a large lam is judged by the columns that it picks, not by how much it shrinks the critic.
+    With ``relaxed``, the critic is refitted to the importances of each lam at the best of these
+    values: a large lam is judged by the columns that it picks, not by how much it shrinks the
+    critic.
 
-    Each fold finds its own metric at a reference lam and then walks the path on it. With a landmark
-    map the folds use fewer landmarks and looser solutions than the final fit. With a Fourier map
-    the metric is found once on all rows and the folds are sums of moments. The folds of a stream
-    go by the position of the rows.
+    Each fold finds its own metric at a reference lam and then follows the path of lam on it. With
+    landmarks the folds use fewer landmarks and looser solutions than the final fit. With Fourier
+    features the metric is found once on all rows and the folds are sums of moments.
     """
-    if isinstance(folds, int) and isinstance(sample, Sample):
-        if isinstance(settings.map, LandmarkMap):  # it draws landmarks by position
-            order = response_order(sample)
-            sample = Sample(sample.X[order], sample.psi[order], sample.p[order])
-        folds = stratified_folds(sample, folds)
+    data, folds = data.split(folds, settings.map)
     if not folds:  # two or three distinct rows: nothing to hold out
         return np.zeros((1, len(lams)))
     loose = loosened(settings)
-    fourier = isinstance(settings.map, FourierMap) and settings.measure == "product"
-    if fourier or isinstance(sample, Stream):
-        if loose.screen is not None and isinstance(sample, Sample):
-            sample = sample.columns(candidates(sample, loose.screen))
+    if data.by_moments(settings.map, settings.measure):
+        if loose.screen is not None:
+            assert isinstance(data, Rows)
+            data = data.columns(candidates(data, loose.screen))
             loose = replace(loose, screen=None)
-        eta, parts = _fold_moments(sample, loose, folds)
+        eta, parts = _fold_moments(data, loose, folds)
         return moment_risks(parts, loose, lams, eta, relaxed)
+    assert isinstance(data, Rows)
     assert not isinstance(folds, int)
     if isinstance(settings.map, LandmarkMap):
         most = settings.map.n_components or CV_LANDMARKS
@@ -73,25 +70,25 @@ def cross_validate(
         # Under the product measure lam then depends neither on random_state nor on the row order.
         seed = 0 if settings.measure == "product" else settings.seed
         loose = replace(loose, map=fewer, seed=seed)
-    tasks = [delayed(_fold_risks)(sample, loose, lams, test, relaxed) for test in folds]
+    tasks = [delayed(_fold_risks)(data, loose, lams, test, relaxed) for test in folds]
     with threadpool_limits(1):  # once for all folds: the same arithmetic for any n_jobs
         return _best_refit(np.array(Parallel(n_jobs=n_jobs, prefer="threads")(tasks)))
 
 
 def loosened(settings: Settings) -> Settings:
     """Settings for cross-validation: fewer rounds, looser solutions."""
-    return replace(
-        settings,
-        rounds=min(settings.rounds, CV_ROUNDS),
-        max_iter=min(settings.max_iter, ROUND_ITERATIONS),
-        epsilons=settings.epsilons[-1:],
-        solver="alternating",
-        output_weights=None,
+    solver = settings.solver
+    quick = Alternating(
+        rounds=min(solver.n_rounds, CV_ROUNDS),
+        max_iter=min(solver.max_iter, ROUND_ITERATIONS),
+        tol=solver.tol,
+        epsilon=solver.epsilons[-1],
     )
+    return replace(settings, solver=quick, output_weights=None)
 
 
 def _best_refit(risks: Array) -> Array:
-    """Of each lam the refit that is best on average, (n_folds, n_lams)."""
+    """Risks of the refit of each lam that is best on average, (n_folds, n_lams)."""
     best = risks.mean(axis=0).argmax(axis=-1)
     return risks[:, np.arange(best.size), best]
 
@@ -110,27 +107,25 @@ def _refits(
 
 
 def _fold_risks(
-    sample: Sample,
+    rows: Rows,
     settings: Settings,
     lams: Sequence[float],
     test: Index,
     relaxed: Sequence[float],
 ) -> Array:
     """Held-out risks of one fold, (n_lams, n_refits)."""
-    train = np.setdiff1d(np.arange(sample.p.size), test)
-    if settings.screen is not None:  # with the rows of the fold, so that the others stay unseen
-        sample = sample.columns(candidates(sample, settings.screen, train))
+    train = np.setdiff1d(np.arange(rows.n_rows), test)
+    if settings.screen is not None:  # by the training rows: the others stay unseen
+        rows = rows.columns(candidates(rows, settings.screen, train))
         settings = replace(settings, screen=None)
-    inner = sample.rows(train)
-    p = sample.p[train] / sample.p[train].sum()
+    inner = rows.rows(train)
     fit = fit_critic(inner, settings, REFERENCE_LAM)
-    if settings.adapts:
-        metric = next_metric(fit.solution, settings.groups)
-        bound = bind(inner, settings, metric)
-        forms = measure_forms(bound, inner, settings.measure, settings.seed)
+    if settings.map.adapts:
+        bound = inner.bind(settings.map, next_metric(fit.solution, settings), settings.seed)
+        forms = inner.forms(bound, settings.measure, settings.seed)
         fit = replace(fit, bound=bound, forms=forms)
-    X = sample.X[test] - p @ sample.X[train]
-    psi, weights = sample.psi[test], sample.p[test] / sample.p[test].sum()
+    X = rows.X[test] - inner.p @ rows.X[train]
+    psi, weights = rows.psi[test], rows.p[test] / rows.p[test].sum()
     values = fit.bound.values(X) - fit.critic().center
 
     def risk(solution: Solution) -> float:
@@ -143,23 +138,13 @@ def _fold_risks(
 
 
 def _fold_moments(
-    sample: Sample | Stream, settings: Settings, folds: Sequence[Index] | int
+    data: Data, settings: Settings, folds: Folds
 ) -> tuple[Array, list[FourierMoments]]:
     """The importances at the reference lam, and the moments of each fold under their metric."""
-    few = sample.subsample if isinstance(sample, Stream) else None
-    fit = fit_critic(few or sample, settings, REFERENCE_LAM)
-    bound = bind(sample, settings, next_metric(fit.solution, settings.groups))
+    fit = fit_critic(data.subsample or data, settings, REFERENCE_LAM)
+    bound = data.bind(settings.map, next_metric(fit.solution, settings), settings.seed)
     assert isinstance(bound, BoundFourierMap)
-    if isinstance(sample, Stream):
-        assert isinstance(folds, int)
-        return fit.solution.eta, sample.moments(bound, folds)
-    assert not isinstance(folds, int)
-    k = sample.psi.shape[1]
-    parts = [
-        FourierMoments.empty(bound, k).update(sample.X[f], sample.psi[f], sample.p[f])
-        for f in folds
-    ]
-    return fit.solution.eta, parts
+    return fit.solution.eta, data.moments(bound, folds)
 
 
 def moment_risks(
@@ -170,9 +155,7 @@ def moment_risks(
     relaxed: Sequence[float] = (),
 ) -> Array:
     """Held-out risk of each lam from the moments of each fold, (n_folds, n_lams)."""
-    whole = parts[0]
-    for other in parts[1:]:
-        whole = whole.merge(other)
+    whole = reduce(FourierMoments.merge, parts)
     risks = []
     for part in parts:
         train = whole.remove(part)

@@ -1,10 +1,11 @@
 r"""Feature maps phi(x) of the convex critic: landmark, Fourier, polynomial, linear, or your own.
 
 Every map works on standardised columns. A map is a small specification; ``bind(X, metric, p, rng)``
-places it on the data (landmarks, frequencies) under a metric and returns a *bound map*, which knows
+chooses landmarks or frequencies on the data under a metric and returns a *bound map* with
 
 - ``values(X)``: phi at rows, (n, m + d) with the linear block last;
-- ``forms(X, psi, p, omega)``: the :class:`~sobolev.convex.quadratics.QuadraticForms` of a sample.
+- ``forms(X, psi, p, omega)``: the :class:`~sobolev.convex.quadratics.QuadraticForms` of a sample;
+- ``replaced(...)``: the functions at rows in which some columns are replaced.
 
 A user's own map is any object with ``values(X)`` -> (n, m) and ``derivative(X, j)`` -> (n, m), and
 optionally ``fit(X)``.
@@ -13,14 +14,15 @@ optionally ``fit(X)``.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
-from itertools import combinations_with_replacement
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.linalg import lapack
 from scipy.special import comb
+from sklearn.preprocessing import PolynomialFeatures
 
+from sobolev._parameters import check_count, check_option
 from sobolev._typing import Array, Index
 from sobolev.convex.moments import FourierMoments, fourier_values
 from sobolev.convex.quadratics import (
@@ -32,8 +34,11 @@ from sobolev.convex.quadratics import (
     QuadraticForms,
 )
 
-# Up to this many rows each row is a landmark; beyond, a subset is.
+# Largest number of landmarks by default.
 MAX_LANDMARKS = 1000
+# With more rows, an iteration with landmarks costs more than one with Fourier features and does
+# not rank better.
+AUTO_FOURIER_ROWS = 5000
 # Rows from which the spacing of a column's values and the median distance are read, and the
 # largest squared spacing in units of the kernel's squared length.
 SPACING_ROWS = 5000
@@ -52,8 +57,38 @@ class FeatureMap(Protocol):
         """∂phi/∂x_j at the rows, (n, m)."""
 
 
+class MapSpec:
+    """Base of the specifications of feature maps.
+
+    Attributes
+    ----------
+    adapts : bool
+        Whether the map has a metric that rounds can improve.
+    screens : bool
+        Whether a critic with this map can be fitted to candidate columns first.
+    """
+
+    adapts: ClassVar[bool] = False
+    screens: ClassVar[bool] = False
+
+    def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundMap:
+        """Choose landmarks, frequencies or scales on the data."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SizedMap(MapSpec):
+    """Base of the maps with a number of functions."""
+
+    n_components: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
+
+
 class BoundMap:
-    """What the bound maps share: values, and forms assembled from a part and a linear block."""
+    """Base of the bound maps: values, and forms made of a part and a linear block."""
 
     linear: bool
     n_functions: int
@@ -86,6 +121,33 @@ class BoundMap:
             return linear
         return self.nonlinear_gradient(X, coefficients[:, :m]) + linear
 
+    def n_nodes(self, column: int, length: float) -> int:
+        """Number of Chebyshev nodes for an interval of a column, in standard units."""
+        return 64
+
+    def fixed(self, X: Array) -> Array:
+        """What :meth:`replaced` needs of the rows, computed once for all columns."""
+        return X
+
+    def replaced(self, X: Array, fixed: Array, columns: Index, values: Array, U: Array) -> Array:
+        """The nonlinear functions times U (m, k) with columns replaced by values, (n, Q, k).
+
+        Parameters
+        ----------
+        X, fixed : array
+            The rows, and the result of :meth:`fixed` for them.
+        columns : array of int, shape (c,)
+            The columns that are replaced.
+        values : array of shape (Q, c)
+            Their values, the same for every row.
+        U : array of shape (m, k)
+            Coefficients of the functions.
+        """
+        if self.n_functions == 0:
+            return np.zeros((X.shape[0], values.shape[0], U.shape[1]))
+        found = [self.nonlinear_values(with_columns(X, columns, v)) @ U for v in values]
+        return np.stack(found, axis=1)
+
     def forms(self, X: Array, psi: Array, p: Array, omega: Array | None = None) -> QuadraticForms:
         """The quadratic forms of a sample with row probabilities p.
 
@@ -95,6 +157,13 @@ class BoundMap:
         omega = p if omega is None else omega
         linear = LinearPart.from_rows(X, psi, p, omega) if self.linear else None
         return QuadraticForms(self.part(X, psi, p, omega), linear)
+
+
+def with_columns(X: Array, columns: Index, values: Array) -> Array:
+    """A copy of the rows with columns replaced by values that broadcast to (n, c)."""
+    out = np.array(X, dtype=float)
+    out[:, columns] = values
+    return out
 
 
 def pivoted_landmarks(K: Array, tol: float) -> Index:
@@ -176,24 +245,26 @@ def spaced_metric(g: Array, rows: Array, weights: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class LandmarkMap:
+class LandmarkMap(SizedMap):
     """Gaussian (or heavier-tailed) kernel functions centred at rows of the data.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        The most landmarks. None takes every row up to 1,000 and 1,000 of them beyond.
+        Largest number of landmarks; None is 1,000. With fewer rows every row is a landmark.
     bandwidth : float, default=0.4
         The squared bandwidth is this times the median squared distance.
     kernel : {"gaussian", "cauchy"}, default="gaussian"
         exp(-q/2), or the heavier-tailed 1 / (1 + q/2).
     linear : bool, default=True
-        Whether a linear block stands beside the kernel functions.
+        Whether to add a linear block to the kernel functions.
     tol : float, default=1e-6
         Landmarks that the others represent up to this squared norm are left out.
     """
 
-    n_components: int | None = None
+    adapts: ClassVar[bool] = True
+    screens: ClassVar[bool] = True
+
     bandwidth: float = 0.4
     kernel: str = "gaussian"
     linear: bool = True
@@ -228,6 +299,32 @@ class BoundLandmarkMap(BoundMap):
         weights = _kernel_matrix(self.spec.kernel, X, self.centers, self.g)[1] * coefficients
         return -self.g * (X * weights.sum(axis=1)[:, None] - weights @ self.centers)
 
+    def n_nodes(self, column: int, length: float) -> int:
+        """More nodes for a narrower kernel."""
+        return 16 + int(np.ceil(2.0 * length * np.sqrt(self.g[column])))
+
+    def fixed(self, X: Array) -> Array:
+        """Squared distances to the landmarks."""
+        return squared_distances(X, self.centers, self.g)
+
+    def replaced(self, X: Array, fixed: Array, columns: Index, values: Array, U: Array) -> Array:
+        """Exchange the contribution of the columns to the squared distances."""
+        centers, g = self.centers[:, columns], self.g[columns]
+        rest = fixed - squared_distances(X[:, columns], centers, g)
+        np.maximum(rest, 0.0, out=rest)
+        own = squared_distances(values, centers, g)
+        h = np.empty((rest.shape[0], values.shape[0], U.shape[1]))
+        if self.spec.kernel == "gaussian":  # exp of a sum is a product
+            rest *= -0.5
+            np.exp(rest, out=rest)
+            factor = np.exp(-0.5 * own)
+            for k in range(h.shape[2]):
+                h[:, :, k] = rest @ (factor * U[:, k]).T
+        else:
+            for q in range(values.shape[0]):
+                h[:, q] = (1.0 / (1.0 + 0.5 * (rest + own[q]))) @ U
+        return h
+
     def part(self, X: Array, psi: Array, p: Array, omega: Array) -> LandmarkPart:
         """The kernel's quadratic forms."""
         K, H = _kernel_matrix(self.spec.kernel, X, self.centers, self.g)
@@ -250,7 +347,7 @@ def _kernel_matrix(kernel: str, X: Array, C: Array, g: Array) -> tuple[Array, Ar
 
 
 @dataclass(frozen=True)
-class FourierMap:
+class FourierMap(SizedMap):
     """Random Fourier features of the Gaussian kernel, in pairs cos(w·x), sin(w·x).
 
     The frequencies are orthogonal in blocks, which lowers the variance of the kernel estimate.
@@ -258,17 +355,19 @@ class FourierMap:
     Parameters
     ----------
     n_components : int or None, default=None
-        The number of features, two for each frequency. None takes 1024.
+        Number of features, two for each frequency; None is 1,024.
     bandwidth : float, default=0.4
         The squared bandwidth is this times the median squared distance.
     linear : bool, default=True
-        Whether a linear block stands beside them.
+        Whether to add a linear block.
     single : bool, default=False
-        Whether the features of a chunk of rows and their products have single precision; sums over
-        chunks are double.
+        Whether to compute the features of a chunk of rows and their products in single precision;
+        sums over chunks are double. ``ConvexSIC`` sets it from the precision of its solver.
     """
 
-    n_components: int | None = None
+    adapts: ClassVar[bool] = True
+    screens: ClassVar[bool] = True
+
     bandwidth: float = 0.4
     linear: bool = True
     single: bool = False
@@ -301,6 +400,33 @@ class BoundFourierMap(BoundMap):
         of_cosines, of_sines = np.hsplit(coefficients, 2)
         return (cosines * of_sines - sines * of_cosines) @ self.frequencies
 
+    def n_nodes(self, column: int, length: float) -> int:
+        """More nodes for higher frequencies."""
+        highest = np.abs(self.frequencies[:, column]).max(initial=0.0)
+        return 24 + int(np.ceil(0.6 * length * highest))
+
+    def fixed(self, X: Array) -> Array:
+        """The angles of the rows."""
+        return X @ self.frequencies.T
+
+    def replaced(self, X: Array, fixed: Array, columns: Index, values: Array, U: Array) -> Array:
+        """Turn each pair of cosine and sine by the angle of the columns."""
+        if self.n_functions == 0:
+            return super().replaced(X, fixed, columns, values, U)
+        frequencies = self.frequencies[:, columns]
+        rest = fixed - X[:, columns] @ frequencies.T
+        cosine, sine = np.cos(rest), np.sin(rest)
+        turn = values @ frequencies.T
+        turn_cosine, turn_sine = np.cos(turn), np.sin(turn)
+        scale = 1 / np.sqrt(frequencies.shape[0])
+        of_cosine, of_sine = np.vsplit(scale * U, 2)
+        h = np.empty((rest.shape[0], values.shape[0], U.shape[1]))
+        for k in range(h.shape[2]):
+            c, s = of_cosine[:, k], of_sine[:, k]
+            h[:, :, k] = cosine @ (turn_cosine * c + turn_sine * s).T
+            h[:, :, k] += sine @ (turn_cosine * s - turn_sine * c).T
+        return h
+
     def forms(self, X: Array, psi: Array, p: Array, omega: Array | None = None) -> QuadraticForms:
         """The quadratic forms, through one pass of moments."""
         moments = FourierMoments.empty(self, psi.shape[1])
@@ -318,11 +444,30 @@ def orthogonal_gaussian(h: int, d: int, rng: np.random.Generator) -> Array:
     return np.vstack(blocks)
 
 
+class DenseBoundMap(BoundMap):
+    """Base of the bound maps that give the derivatives of all functions."""
+
+    def derivatives(self, X: Array) -> list[tuple[Index, Array]]:
+        """For each column, the functions that depend on it and their derivatives, (n, .)."""
+        raise NotImplementedError
+
+    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> DensePart | None:
+        """Quadratic forms from values and derivatives."""
+        if self.n_functions == 0:
+            return None
+        return DensePart(self.nonlinear_values(X), self.derivatives(X), X, psi, p, omega)
+
+    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
+        """The derivatives combined with the coefficients of each row, (n, d)."""
+        found = [np.sum(d * coefficients[:, used], axis=1) for used, d in self.derivatives(X)]
+        return np.column_stack(found)
+
+
 @dataclass(frozen=True)
-class LinearMap:
+class LinearMap(MapSpec):
     """The linear map phi(x) = x: SIC is then close to a group lasso on standardised columns."""
 
-    linear: bool = True
+    screens: ClassVar[bool] = True
 
     def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundLinearMap:
         """Nothing to choose."""
@@ -341,15 +486,17 @@ class BoundLinearMap(BoundMap):
 
 
 @dataclass(frozen=True)
-class PolynomialMap:
+class PolynomialMap(MapSpec):
     """Monomials of the standardised columns up to a degree.
 
     Parameters
     ----------
     degree : int, default=2
-        The highest total degree.
+        Highest total degree.
     interactions : bool, default=True
-        Whether products of different columns are included.
+        Whether to include products of different columns.
+    max_functions : int, default=5000
+        Largest number of monomials; more are an error.
     """
 
     degree: int = 2
@@ -369,14 +516,10 @@ class PolynomialMap:
                 "use interactions=False, a lower degree or the landmark map."
             )
         if self.interactions:
-            terms = [
-                np.bincount(c, minlength=d)
-                for k in range(2, self.degree + 1)
-                for c in combinations_with_replacement(range(d), k)
-            ]
+            exponents = PolynomialFeatures(self.degree).fit(X[:1]).powers_
         else:
-            terms = [k * row for k in range(2, self.degree + 1) for row in np.eye(d, dtype=int)]
-        exponents = np.array(terms, dtype=int).reshape(-1, d)
+            exponents = np.vstack([k * np.eye(d, dtype=int) for k in range(self.degree + 1)])
+        exponents = exponents[exponents.sum(axis=1) > 1]
         bound = BoundPolynomialMap(exponents, np.ones(exponents.shape[0]))
         values = bound.nonlinear_values(X)
         spread = np.sqrt(p @ (values - p @ values) ** 2)
@@ -384,7 +527,7 @@ class PolynomialMap:
         return bound
 
 
-class BoundPolynomialMap(BoundMap):
+class BoundPolynomialMap(DenseBoundMap):
     """Monomials with their exponents and scales; the linear ones are the linear block."""
 
     linear = True
@@ -405,18 +548,7 @@ class BoundPolynomialMap(BoundMap):
         """The monomials of degree two and more."""
         return self._monomials(X, self.exponents) / self.scales
 
-    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> DensePart | None:
-        """Quadratic forms; D_j lives on the monomials that contain x_j."""
-        if self.n_functions == 0:
-            return None
-        derivatives = self._derivatives(X)
-        return DensePart(self.nonlinear_values(X), derivatives, X, psi, p, omega)
-
-    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
-        """From the derivatives of the monomials."""
-        return _combined(self._derivatives(X), coefficients)
-
-    def _derivatives(self, X: Array) -> list[tuple[Index, Array]]:
+    def derivatives(self, X: Array) -> list[tuple[Index, Array]]:
         """For each column, the monomials that contain it and their derivatives."""
         derivatives = []
         for j in range(X.shape[1]):
@@ -428,7 +560,7 @@ class BoundPolynomialMap(BoundMap):
         return derivatives
 
 
-class BoundCustomMap(BoundMap):
+class BoundCustomMap(DenseBoundMap):
     """A user's own map."""
 
     linear = False
@@ -447,18 +579,8 @@ class BoundCustomMap(BoundMap):
             )
         return values
 
-    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> DensePart:
-        """Quadratic forms from values and derivatives."""
-        derivatives = self._derivatives(X)
-        return DensePart(self.nonlinear_values(X), derivatives, X, psi, p, omega)
-
-    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
-        """From the user's derivatives."""
-        return _combined(self._derivatives(X), coefficients)
-
-    def _derivatives(self, X: Array) -> list[tuple[Index, Array]]:
-        """For each column, the functions that it moves and their derivatives, checked."""
-        columns = np.arange(self.n_functions)
+    def derivatives(self, X: Array) -> list[tuple[Index, Array]]:
+        """For each column, the functions that depend on it and their derivatives, checked."""
         derivatives = []
         for j in range(X.shape[1]):
             derivative = np.asarray(self.own.derivative(X, j), dtype=float)
@@ -468,20 +590,13 @@ class BoundCustomMap(BoundMap):
                     f"{(X.shape[0], self.n_functions)}; got {derivative.shape}."
                 )
             used = np.flatnonzero(np.any(derivative != 0, axis=0))
-            derivatives.append((columns[used], derivative[:, used]))
+            derivatives.append((used, derivative[:, used]))
         return derivatives
 
 
-def _combined(derivatives: list[tuple[Index, Array]], coefficients: Array) -> Array:
-    """Each column's derivatives combined with each row's coefficients, (n, d)."""
-    return np.column_stack(
-        [np.sum(values * coefficients[:, used], axis=1) for used, values in derivatives]
-    )
-
-
 @dataclass(frozen=True)
-class CustomMap:
-    """Wraps a user's map so that it binds like the others."""
+class CustomMap(MapSpec):
+    """A user's own map, which binds like the others."""
 
     own: Any
 
@@ -494,49 +609,59 @@ class CustomMap:
         return BoundCustomMap(own, X)
 
 
-MapSpec = LandmarkMap | FourierMap | LinearMap | PolynomialMap | CustomMap
+@dataclass(frozen=True)
+class AutoMap(SizedMap):
+    """Landmarks up to 5,000 rows, Fourier features for more; ``feature_map="auto"``.
 
-# Beyond this many rows a landmark iteration costs more than a Fourier one for no better ranking.
-AUTO_FOURIER_ROWS = 5000
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Largest number of landmarks (None: 1,000) or number of Fourier features (None: 1,024).
+    """
+
+    def choose(self, n_rows: int) -> MapSpec:
+        """The map for a number of rows."""
+        kind = LandmarkMap if n_rows <= AUTO_FOURIER_ROWS else FourierMap
+        return kind(self.n_components)
 
 
-def resolve_feature_map(
-    feature_map: Any, n_components: int | None, n_rows: int, single: bool = False
-) -> MapSpec:
-    """The map that a ``feature_map`` parameter stands for.
+NAMED_MAPS: dict[str, type[MapSpec]] = {
+    "auto": AutoMap,
+    "landmark": LandmarkMap,
+    "fourier": FourierMap,
+    "linear": LinearMap,
+    "polynomial": PolynomialMap,
+}
+
+
+def resolve_feature_map(feature_map: Any, n_rows: int, single: bool = False) -> MapSpec:
+    """The map of a parameter ``feature_map``.
 
     Parameters
     ----------
     feature_map : str or object
-        "auto", "landmark", "fourier", "linear", "polynomial", one of this module's maps, or a
-        user's own object with ``values`` and ``derivative``.
-    n_components : int or None
-        The number of functions for the maps that are given by name.
+        A name, one of this module's maps, or a user's own object with ``values`` and
+        ``derivative``.
     n_rows : int
-        The number of rows, for "auto".
+        Number of rows, for "auto".
     single : bool, default=False
-        Whether Fourier features given by name have single precision.
+        Whether Fourier features have single precision.
     """
-    if feature_map == "auto":
-        feature_map = "landmark" if n_rows <= AUTO_FOURIER_ROWS else "fourier"
-    if isinstance(feature_map, str):
-        named: dict[str, MapSpec] = {
-            "landmark": LandmarkMap(n_components),
-            "fourier": FourierMap(n_components, single=single),
-            "linear": LinearMap(),
-            "polynomial": PolynomialMap(),
-        }
-        if feature_map not in named:
-            known = ", ".join(f'"{name}"' for name in ("auto", *named))
-            raise ValueError(f"feature_map={feature_map!r} is unknown; use {known} or an object.")
-        return named[feature_map]
-    if isinstance(feature_map, (LandmarkMap, FourierMap, LinearMap, PolynomialMap)):
-        return feature_map
-    if isinstance(feature_map, FeatureMap):
-        return CustomMap(feature_map)
+    spec = feature_map
+    if isinstance(spec, str):
+        check_option("feature_map", spec, NAMED_MAPS)
+        spec = NAMED_MAPS[spec]()
+    if isinstance(spec, AutoMap):
+        spec = spec.choose(n_rows)
+    if isinstance(spec, FourierMap) and single:
+        return replace(spec, single=True)
+    if isinstance(spec, MapSpec):
+        return spec
+    if isinstance(spec, FeatureMap):
+        return CustomMap(spec)
     raise TypeError(
         "feature_map must be a name or an object with values(X) and derivative(X, j); "
-        f"got {type(feature_map).__name__}."
+        f"got {type(spec).__name__}."
     )
 
 
@@ -547,10 +672,12 @@ def coupled_forms(
 
     Parameters
     ----------
+    bound, X, psi, p
+        The map, the rows, the encoded response and the probabilities of the rows.
     omega : array of shape (n, k, k)
-        The weight of each row in the second moments of the pair (a, b).
+        Weight of each row in the second moments of the pair (a, b).
     difference : array of shape (n, k)
-        Row weights such that the mean difference is values' difference.
+        Row weights whose product with the centred values is the mean difference.
     """
     k = psi.shape[1]
     blocks = {(a, b): bound.forms(X, psi, p, omega[:, a, b]) for a in range(k) for b in range(a, k)}

@@ -1,4 +1,4 @@
-"""Fit the convex critic to a sample: measures, the recursive metric, some of many columns.
+"""Fit the convex critic to rows: the recursive metric, the screen, candidate columns.
 
 Everything here takes arrays and plain settings; the estimator validates, names and stores.
 """
@@ -6,23 +6,16 @@ Everything here takes arrays and plain settings; the estimator validates, names 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sobolev._sample import Sample
-from sobolev._typing import Array, Index
-from sobolev.convex.feature_maps import (
-    BoundFourierMap,
-    BoundMap,
-    FourierMap,
-    LandmarkMap,
-    MapSpec,
-    coupled_forms,
-)
-from sobolev.convex.moments import FourierMoments
+from sobolev._typing import Array
+from sobolev.convex.feature_maps import BoundMap, MapSpec
 from sobolev.convex.quadratics import CoupledForms
+from sobolev.convex.rows import Data, Rows
 from sobolev.convex.screening import (
     MAX_CHECKS,
     Screening,
@@ -32,24 +25,14 @@ from sobolev.convex.screening import (
     optimality_ratios,
     pair_strength,
 )
-from sobolev.convex.solvers import (
-    SOLVERS,
-    Forms,
-    Penalties,
-    Solution,
-    alternating_joint,
-    continuation,
-)
-from sobolev.convex.streaming import SCREEN_ROWS, Stream
-from sobolev.criterion import Explanation, Groups
+from sobolev.convex.solvers import Alternating, Forms, Penalties, Solution, Solver
+from sobolev.criterion import Explanation, Groups, risk
 
-MEASURES = ("product", "permuted", "mixture", "joint")
-
-# The path of lam that cross-validation walks, from sparse to dense, and the value kept when no lam
-# predicts held-out rows.
+# The values of lam that cross-validation tries, from sparse to dense, and the value that is used
+# when no lam predicts held-out rows.
 LAMS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 REFERENCE_LAM = 0.03
-# Where the critic is refitted to importances found at a larger lam, free of its shrinkage.
+# Values of lam at which the critic is refitted to the importances of a larger lam.
 RELAXED_LAMS = (0.003, 0.001)
 
 # The metric of a round: (eta / max eta)^power + floor. Power 2 scales each column by its
@@ -59,12 +42,11 @@ METRIC_POWER, METRIC_FLOOR = 2.0, 1e-3
 SETTLED = 0.01
 # A warm start gives every feature this share of the mean importance, so that it can come back.
 WARM_FLOOR = 0.01
-# Rounds before the last need not converge.
+# Largest number of iterations in the rounds before the last, which need not converge.
 ROUND_ITERATIONS = 4
-AUTO_ROUNDS = 10
 
-# The screen for second-order effects: thresholds, the weight of columns below them, and the most
-# that all of these may weigh together, lest a few columns drown among thousands.
+# The screen for second-order effects: thresholds, the weight of columns below them, and the largest
+# total weight of those columns.
 SCREEN_PAIRS, SCREEN_CURVATURE = 6.0, 4.0
 SCREEN_FLOOR, SCREEN_BACKGROUND = 0.1, 20.0
 
@@ -78,31 +60,59 @@ EXPLAIN_ROWS = 2048
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit needs besides the sample and lam."""
+    """Settings of a fit, besides the rows and lam.
+
+    Attributes
+    ----------
+    map, solver
+        Feature map and solver.
+    rho, tau
+        Weights of the penalties.
+    groups : Groups or None
+        Groups of columns.
+    measure : str
+        Measure of the penalties.
+    seed : int
+        Seed of frequencies, landmarks and permutations.
+    output_weights : array or None
+        Loadings of the responses on psi, for sparsity in y.
+    screen : int or None
+        Number of candidate columns to fit first; None for all.
+    """
 
     map: MapSpec
+    solver: Solver = field(default_factory=Alternating)
     rho: float = 1.0
     tau: float = 1e-4
-    epsilons: tuple[float, ...] = (1e-12,)
     groups: Groups | None = None
-    solver: str = "alternating"
     measure: str = "product"
-    rounds: int = AUTO_ROUNDS
-    max_iter: int = 100
-    tol: float = 1e-3
     seed: int = 0
     output_weights: Array | None = None
-    screen: int | None = None  # columns to begin with, if not with all
+    screen: int | None = None
 
     @property
-    def adapts(self) -> bool:
-        """Whether the map has a metric that rounds can improve."""
-        return isinstance(self.map, (LandmarkMap, FourierMap))
+    def n_rounds(self) -> int:
+        """Largest number of rounds of the metric, if the map has one."""
+        return self.solver.n_rounds if self.map.adapts else 1
+
+    def penalties(self, lam: float) -> Penalties:
+        """The weights of the penalties at one lam."""
+        return Penalties(lam, self.rho, self.tau, self.solver.epsilons[-1])
+
+    def with_rounds(self, rounds: int) -> Settings:
+        """The same settings with another number of rounds."""
+        return replace(self, solver=replace(self.solver, rounds=rounds))
+
+    def feature_importances(self, solution: Solution) -> Array:
+        """Importances of the columns, shared out within groups."""
+        if self.groups is None:
+            return solution.eta
+        return self.groups.feature_importances(solution.eta, solution.squared_gradients)
 
 
 @dataclass(frozen=True)
 class Critic:
-    """What evaluating a fitted critic needs, and nothing of the training rows besides landmarks."""
+    """A fitted critic; of the training rows it holds the landmarks only."""
 
     bound: BoundMap
     center: Array
@@ -113,7 +123,7 @@ class Critic:
         return (self.bound.values(X) - self.center) @ self.U
 
     def explain(self, X: Array, psi: Array) -> Explanation:
-        """Integrated gradients: x_j ∫ ∂_j f(t x, y) dt along the way from the mean row to x.
+        """Integrated gradients: x_j ∫ ∂_j f(t x, y) dt along the line from the mean row to x.
 
         They add up to f(x, y) - f(0, y), for any smooth critic.
         """
@@ -132,9 +142,10 @@ class Critic:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit: the bound map, its forms, the solution, the metric and the rounds run.
+    """A fit: the bound map, its forms, the solution, the metric and the number of rounds.
 
-    If it is on some of the columns only, ``screening`` says which, and how the others were checked.
+    If the fit used candidate columns only, ``screening`` says which, and how the others were
+    checked.
     """
 
     bound: BoundMap
@@ -145,7 +156,7 @@ class Fit:
     screening: Screening | None = None
 
     def critic(self, solution: Solution | None = None) -> Critic:
-        """The critic of the solution, or of another one on the same forms."""
+        """The critic of the solution, or of another solution on the same forms."""
         forms, U = self.forms, (solution or self.solution).U
         if isinstance(forms, CoupledForms):
             return Critic(self.bound, forms.blocks[0, 0].mean, forms.split(U))
@@ -157,47 +168,6 @@ def blas_threads(n_rows: int) -> threadpool_limits:
     return threadpool_limits(1 if n_rows <= SMALL_SAMPLE else None, user_api="blas")
 
 
-def bind(sample: Sample | Stream, settings: Settings, metric: Array) -> BoundMap:
-    """Place the map on the sample; the same seed each time keeps rounds comparable."""
-    if isinstance(sample, Stream):
-        return sample.bind(settings.map, metric, settings.seed)
-    return settings.map.bind(sample.X, metric, sample.p, np.random.default_rng(settings.seed))
-
-
-def measure_forms(bound: BoundMap, sample: Sample | Stream, measure: str, seed: int) -> Forms:
-    """Quadratic forms under the measure mu of the penalties.
-
-    - ``product``: exact expectations under p_x p_y;
-    - ``permuted``: the paper's estimator, one permuted copy of the response;
-    - ``joint``: p_xy; ``mixture``: (p_xy + p_x p_y) / 2.
-    """
-    if isinstance(sample, Stream):  # of the product measure
-        assert isinstance(bound, BoundFourierMap)
-        return sample.moments(bound)[0].forms()
-    X, psi, p = sample.X, sample.psi, sample.p
-    if measure == "product":
-        return bound.forms(X, psi, p)
-    outer = psi[:, :, None] * psi[:, None, :]
-    difference = psi
-    if measure == "permuted":
-        shuffled = psi[_permutation(p, np.random.default_rng(seed))]
-        outer = shuffled[:, :, None] * shuffled[:, None, :]
-        difference = psi - shuffled
-    elif measure == "mixture":
-        outer = 0.5 * (outer + np.eye(psi.shape[1]))
-    omega = p[:, None, None] * outer
-    if psi.shape[1] == 1:
-        return bound.forms(X, difference, p, omega[:, 0, 0])
-    return coupled_forms(bound, X, psi, p, omega, p[:, None] * difference)
-
-
-def _permutation(p: Array, rng: np.random.Generator) -> Index:
-    """A permutation of the rows; unequal weights need a draw by weight to keep the law of y."""
-    if np.ptp(p) <= 1e-12 * p.max():
-        return rng.permutation(p.size)
-    return rng.choice(p.size, size=p.size, p=p)
-
-
 def solve(
     forms: Forms,
     settings: Settings,
@@ -207,44 +177,30 @@ def solve(
     max_iter: int | None = None,
     callback: Callable[[int, float], None] | None = None,
 ) -> Solution:
-    """Solve at one lam, by the solver and the continuation in epsilon that the settings name."""
-    penalties = Penalties(lam, settings.rho, settings.tau, settings.epsilons[-1])
-    options = {
-        "groups": settings.groups,
-        "eta": eta,
-        "max_iter": settings.max_iter if max_iter is None else max_iter,
-        "tol": settings.tol,
-        "callback": callback,
-    }
+    """Solve at one lam."""
+    options = {"groups": settings.groups, "eta": eta, "callback": callback}
     if settings.output_weights is not None:
-        return alternating_joint(forms, penalties, settings.output_weights, **options)  # type: ignore[arg-type]
-    if len(settings.epsilons) > 1:
-        return continuation(forms, penalties, settings.epsilons, settings.solver, **options)
-    return SOLVERS[settings.solver](forms, penalties, **options)
+        options["output_weights"] = settings.output_weights
+    return settings.solver.solve(forms, settings.penalties(lam), max_iter=max_iter, **options)
 
 
-def next_metric(solution: Solution, groups: Groups | None) -> Array:
-    """The kernel's metric for the next round: each column scaled by its importance."""
-    eta = solution.eta
-    if groups is not None:
-        eta = groups.feature_importances(eta, solution.squared_gradients)
+def next_metric(solution: Solution, settings: Settings) -> Array:
+    """The metric of the kernel for the next round: each column scaled by its importance."""
+    eta = settings.feature_importances(solution)
     return (eta / eta.max()) ** METRIC_POWER + METRIC_FLOOR
 
 
-def start_metric(sample: Sample | Stream) -> Array:
-    """The metric of the first round: isotropic, unless second-order effects stand out.
+def start_metric(data: Data) -> Array:
+    """The metric of the first round: isotropic, unless second-order effects are strong.
 
-    A kernel on hundreds of columns is blind to a curvature or an interaction without main effect
+    A kernel on hundreds of columns does not see a curvature or an interaction without main effect
     (XOR). Two screens, squared gradients of the quadratic critics x' E[psi x x'] x, see them:
     b_j² = sum_k E[psi x_j x_k]², whose excess over the median is measured in robust deviations, and
-    the z-score of E[psi x_j²]. Columns that clear either threshold start with ten times the weight
-    of the others, and more beyond 200 columns; the rounds that follow decide.
+    the z-score of E[psi x_j²]. Columns above either threshold start with ten times the weight
+    of the others, and more if there are over 200 columns; the following rounds correct it.
     """
-    if isinstance(sample, Stream):
-        sample = sample.screen
-    step = max(1, sample.p.size // SCREEN_ROWS)
-    X, psi, p = sample.X[::step], sample.psi[::step], sample.p[::step]
-    p = p / p.sum()
+    rows = data.screen
+    X, psi, p = rows.X, rows.psi, rows.p / rows.p.sum()
     pairs = pair_strength(X, psi, p)
     pairs -= np.median(pairs)
     spread = 1.4826 * np.median(np.abs(pairs))
@@ -258,7 +214,7 @@ def start_metric(sample: Sample | Stream) -> Array:
 
 
 def fit_critic(
-    sample: Sample | Stream,
+    data: Data,
     settings: Settings,
     lam: float,
     start: tuple[Array, Array] | None = None,
@@ -267,64 +223,60 @@ def fit_critic(
     """Fit at one lam, with the recursive metric.
 
     Each round rescales the kernel by the importances of the round before, until they settle; the
-    last round is solved to ``tol``.
+    last round is solved to the tolerance of the solver.
 
     Parameters
     ----------
-    sample, settings, lam
-        The data, the settings and the weight of the gradient penalty.
+    data, settings, lam
+        The rows, the settings and the weight of the gradient penalty.
     start : (metric, eta), optional
-        Where to start; the screened metric and uniform importances if not given.
+        Metric and importances to start from; by default the screened metric and uniform
+        importances.
     callback : callable, optional
         Called with round, iteration and objective.
     """
-    if settings.screen is not None and isinstance(sample, Sample):
-        return _fit_some_columns(sample, settings, lam, callback)
-    rounds = settings.rounds if settings.adapts else 1
-    if isinstance(sample, Stream) and sample.subsample and start is None and rounds > 1:
-        return _fit_after_subsample(sample, sample.subsample, settings, lam, callback)
-    metric, eta = (start_metric(sample), None) if start is None else start
+    if settings.screen is not None:
+        return _fit_candidates(data, settings, lam, callback)
+    rounds = settings.n_rounds
+    if data.subsample is not None and start is None and rounds > 1:
+        return _fit_after_subsample(data, data.subsample, settings, lam, callback)
+    metric, eta = (start_metric(data), None) if start is None else start
     begin = None if eta is None else np.maximum(eta, WARM_FLOOR / eta.size)
     for number in range(1, rounds + 1):
-        bound = bind(sample, settings, metric)
-        forms = measure_forms(bound, sample, settings.measure, settings.seed)
+        bound = data.bind(settings.map, metric, settings.seed)
+        forms = data.forms(bound, settings.measure, settings.seed)
         last = number == rounds
-        watch = None if callback is None else _watch(callback, number)
-        solution = solve(
-            forms,
-            settings,
-            lam,
-            begin,
-            max_iter=None if last else min(ROUND_ITERATIONS, settings.max_iter),
-            callback=watch,
-        )
+        watch = None if callback is None else partial(callback, number)
+        most = None if last else min(ROUND_ITERATIONS, settings.solver.max_iter)
+        solution = solve(forms, settings, lam, begin, max_iter=most, callback=watch)
         settled = eta is not None and 0.5 * np.abs(solution.eta - eta).sum() < SETTLED
         eta = solution.eta
         if not last and settled:
             solution = solve(forms, settings, lam, eta, callback=watch)
         if last or settled:
             break
-        metric, begin = next_metric(solution, settings.groups), _blend(eta)
+        metric, begin = next_metric(solution, settings), _blend(eta)
     return Fit(bound, forms, solution, metric, number)
 
 
-def _fit_some_columns(
-    sample: Sample,
+def _fit_candidates(
+    data: Data,
     settings: Settings,
     lam: float,
     callback: Callable[[int, int, float], None] | None,
 ) -> Fit:
-    """Fit on candidates; columns that the optimum would not leave out join until there is none."""
+    """Fit candidate columns; add columns that violate the optimality condition until none does."""
     assert settings.screen is not None
+    assert isinstance(data, Rows)  # columns are screened in memory only
     plain = replace(settings, screen=None)
-    columns, start = candidates(sample, settings.screen), None
+    columns, start = candidates(data, settings.screen), None
     for check in range(1, MAX_CHECKS + 1):
-        narrow = sample.columns(columns)
+        narrow = data.columns(columns)
         fit = fit_critic(narrow, plain, lam, start, callback)
         residual = narrow.psi - settings.rho * fit.critic()(narrow.X)
         level = lam * float(np.sqrt(fit.solution.squared_gradients).sum())
         curved = fit.bound.n_functions > 0
-        ratios = optimality_ratios(sample, columns, residual, level, squares=curved)
+        ratios = optimality_ratios(data, columns, residual, level, squares=curved)
         new = joining(ratios, settings.screen)
         if new.size == 0 or check == MAX_CHECKS:
             break
@@ -337,30 +289,23 @@ def _fit_some_columns(
 
 
 def _fit_after_subsample(
-    stream: Stream,
-    subsample: Sample,
+    data: Data,
+    subsample: Rows,
     settings: Settings,
     lam: float,
     callback: Callable[[int, int, float], None] | None,
 ) -> Fit:
-    """The rounds before the last on a subsample, the last on all rows."""
-    first = replace(settings, rounds=settings.rounds - 1)
+    """Run the rounds before the last on a subsample, the last on all rows."""
+    first = settings.with_rounds(settings.n_rounds - 1)
     early = fit_critic(subsample, first, lam, callback=callback)
-    eta = early.solution.eta
-    start = next_metric(early.solution, settings.groups), 0.5 * eta + 0.5 / eta.size
-    fit = fit_critic(stream, replace(settings, rounds=1), lam, start, callback)
+    start = next_metric(early.solution, settings), _blend(early.solution.eta)
+    fit = fit_critic(data, settings.with_rounds(1), lam, start, callback)
     return replace(fit, n_rounds=early.n_rounds + 1)
 
 
-def _watch(
-    callback: Callable[[int, int, float], None], number: int
-) -> Callable[[int, float], None]:
-    return lambda iteration, objective: callback(number, iteration, objective)
-
-
-def _blend(eta: Array | None) -> Array | None:
+def _blend(eta: Array) -> Array:
     """Half-way back to uniform: a warm start from which small importances can still grow."""
-    return None if eta is None else 0.5 * eta + 0.5 / eta.size
+    return 0.5 * eta + 0.5 / eta.size
 
 
 def path(
@@ -369,22 +314,12 @@ def path(
     """Solutions along lam on fixed forms, each started from the one before."""
     solutions: list[Solution] = []
     for lam in lams:
-        solutions.append(solve(forms, settings, lam, _blend(eta)))
+        solutions.append(solve(forms, settings, lam, None if eta is None else _blend(eta)))
         eta = solutions[-1].eta
     return solutions
 
 
-def fit_moments(
-    parts: Sequence[FourierMoments], settings: Settings, lam: float, metric: Array
-) -> Fit:
-    """Fit to moments alone: one round under the metric that they were formed with."""
-    whole = parts[0]
-    for other in parts[1:]:
-        whole = whole.merge(other)
-    forms = whole.forms()
-    return Fit(whole.map, forms, solve(forms, settings, lam), metric, 1)
-
-
 def row_risk(h: Array, psi: Array, rho: float) -> Array:
-    """f(x, y) - rho/2 E_ỹ f(x, ỹ)² per row, for h = U' phi(x) and white psi."""
-    return np.sum(h * psi, axis=1) - 0.5 * rho * np.sum(h**2, axis=1)
+    """The risk of each row for h = U' phi(x) and white psi, where E_ỹ f(x, ỹ)² = |h|²."""
+    found: Array = risk(np.sum(h * psi, axis=1), np.sum(h**2, axis=1), rho)
+    return found

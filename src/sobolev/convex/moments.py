@@ -1,9 +1,9 @@
-"""One-pass moments of the Fourier map: sums over rows, in chunks, weighted, merged.
+"""One-pass moments of the Fourier map: weighted sums over rows that can be merged.
 
-Everything convex SIC needs from the data with a Fourier map is a handful of means. They add up over
-chunks of rows, over folds and over machines; the iterations then touch no data. Cosines and sines
-come in pairs, so the Gram matrix of the derivatives is the Gram matrix of the values rearranged:
-one product per chunk instead of two.
+With a Fourier map, convex SIC needs only a few means of the data. They add up over chunks of rows,
+over folds and over machines; the iterations of the solver do not read the data again. Cosines and
+sines come in pairs, so the Gram matrix of the derivatives is a rearrangement of the Gram matrix of
+the values: one product for each chunk instead of two.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from sobolev._typing import Array
 from sobolev.convex.quadratics import FourierPart, LinearPart, QuadraticForms
+from sobolev.criterion import risk
 
 if TYPE_CHECKING:
     from sobolev.convex.feature_maps import BoundFourierMap
@@ -35,17 +36,17 @@ def fourier_values(X: Array, frequencies: Array, out: Array | None = None) -> Ar
 
 @dataclass
 class FourierMoments:
-    """Weighted sums over the rows seen so far, with z = (phi(x), x).
+    """Weighted sums over the rows read so far, with z = (phi(x), x).
 
     Attributes
     ----------
     map : BoundFourierMap
-        The map whose moments these are.
+        The map.
     weight, heavy_weight : float
-        The sums of the row weights, and of their weights in the second moments. Both weights are
-        the same under the product measure.
+        Sum of the row weights, and sum of their weights in the second moments. The two are equal
+        under the product measure.
     first, heavy_first : array of shape (m + d,)
-        Sum of z with either weight.
+        Sum of z with the first and with the second weights.
     second : array of shape (m + d, m + d)
         Sum of z z' with the second-moment weights.
     response : array of shape (m + d, k)
@@ -65,19 +66,10 @@ class FourierMoments:
 
     @classmethod
     def empty(cls, bound: BoundFourierMap, k: int) -> FourierMoments:
-        """No rows yet."""
+        """The moments of no rows."""
         size = bound.n_functions + (bound.frequencies.shape[1] if bound.linear else 0)
-        zeros = np.zeros
-        return cls(
-            bound,
-            0.0,
-            0.0,
-            zeros(size),
-            zeros(size),
-            zeros((size, size)),
-            zeros((size, k)),
-            zeros(k),
-        )
+        shapes = ((size,), (size,), (size, size), (size, k), (k,))
+        return cls(bound, 0.0, 0.0, *(np.zeros(shape) for shape in shapes))
 
     def update(
         self,
@@ -87,7 +79,7 @@ class FourierMoments:
         omega: Array | None = None,
         rows: int | None = None,
     ) -> FourierMoments:
-        """Add rows, a chunk at a time; returns itself.
+        """Add rows, one chunk at a time; returns the moments themselves.
 
         Parameters
         ----------
@@ -98,7 +90,7 @@ class FourierMoments:
         omega : array of shape (n,), optional
             Row weights of the second moments; p if not given.
         rows : int, optional
-            Rows at a time; as many as take 32 MiB if not given.
+            Number of rows at a time; by default as many as take 32 MiB.
         """
         size = self.second.shape[0]
         dtype: Any = np.float32 if self.map.single else np.float64
@@ -146,7 +138,7 @@ class FourierMoments:
         return self._combine(other, 1.0)
 
     def remove(self, other: FourierMoments) -> FourierMoments:
-        """The moments without the other's rows: a training set from the whole and a fold."""
+        """The moments without the rows of the other: all rows without a fold."""
         return self._combine(other, -1.0)
 
     def _combine(self, other: FourierMoments, sign: float) -> FourierMoments:
@@ -198,4 +190,4 @@ class FourierMoments:
     def risk(self, U: Array, center: Array, rho: float) -> float:
         """Mean risk of the critic U, centred at ``center``, on these moments' rows."""
         second, response = self.centred(center)
-        return float(np.sum(U * response) - 0.5 * rho * np.sum(U * (second @ U)))
+        return float(risk(np.sum(U * response), np.sum(U * (second @ U)), rho))

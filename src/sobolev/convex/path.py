@@ -12,6 +12,8 @@ from sobolev._typing import Array
 from sobolev.convex.cross_validation import cross_validate
 from sobolev.convex.estimator import ConvexSIC
 from sobolev.convex.fitting import LAMS, REFERENCE_LAM, blas_threads, fit_critic, path
+from sobolev.convex.training import check_parameters, prepare
+from sobolev.validation import feature_names, validate_training
 
 
 @dataclass(frozen=True)
@@ -21,11 +23,11 @@ class SICPath:
     Attributes
     ----------
     lams : array of shape (n_lams,)
-        The weights, decreasing.
+        Values of lam, decreasing.
     importances : array of shape (n_lams, d)
-        Importances at each.
+        Importances at each lam.
     sic : array of shape (n_lams,)
-        The criterion at each.
+        The criterion at each lam.
     risks : array of shape (n_folds, n_lams)
         Held-out risk in each fold.
     feature_names : list of str
@@ -52,7 +54,7 @@ def sic_path(
     X, y : array-like
         The data, as for :class:`ConvexSIC`.
     lams : sequence of float, optional
-        The weights of the gradient penalty.
+        Weights of the gradient penalty.
     sample_weight : array-like, optional
         Weights of the rows.
     **params
@@ -75,10 +77,11 @@ def sic_path(
     if weights.size == 0 or not np.all(np.isfinite(weights)) or weights.min() <= 0:
         raise ValueError("lams must hold at least one number, all of them positive.")
     estimator = ConvexSIC(lam=REFERENCE_LAM, **params)
-    estimator._check_parameters()
-    sample, settings, folds = estimator._prepare(X, y, sample_weight)
-    with blas_threads(sample.p.size):
-        start = fit_critic(sample, settings, REFERENCE_LAM)
+    check_parameters(estimator)
+    checked = validate_training(estimator, X, y, sample_weight)
+    rows, settings, folds = prepare(estimator, *checked)
+    with blas_threads(rows.n_rows):
+        start = fit_critic(rows, settings, REFERENCE_LAM)
         solutions = path(start.forms, settings, weights.tolist(), start.solution.eta)
     units = estimator.standardizer_
     if start.screening is not None:
@@ -86,17 +89,11 @@ def sic_path(
     varying = units.varying
     importances = np.zeros((weights.size, varying.size))
     for row, solution in zip(importances, solutions, strict=True):
-        groups = settings.groups
-        row[varying] = (
-            solution.eta
-            if groups is None
-            else groups.feature_importances(solution.eta, solution.squared_gradients)
-        )
-    names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(varying.size)])
+        row[varying] = settings.feature_importances(solution)
     return SICPath(
         lams=weights,
         importances=importances,
         sic=np.array([0.5 * np.sum(s.U * start.forms.M) for s in solutions]),
-        risks=cross_validate(sample, settings, weights.tolist(), folds, estimator.n_jobs),
-        feature_names=[str(name) for name in names],
+        risks=cross_validate(rows, settings, weights.tolist(), folds, estimator.n_jobs),
+        feature_names=feature_names(estimator),
     )

@@ -269,13 +269,12 @@ class LinearPart:
         assert self.rows is not None
         return self.rows.T @ (self.rows @ v)
 
-    def eliminate(self, shift: Array, rho: float, B: Array) -> tuple[Array, _ShiftedGram]:
-        """B A⁻¹ B' for A = diag(shift) + rho Cov(x), and A ready to be solved with."""
-        A = _ShiftedGram(self, shift, rho)
-        return A.quadratic_inverse(B), A
+    def shifted(self, shift: Array, rho: float) -> ShiftedGram:
+        """A = diag(shift) + rho Cov(x), factored."""
+        return ShiftedGram(self, shift, rho)
 
 
-class _ShiftedGram:
+class ShiftedGram:
     """A = diag(b) + rho Z'Z, factored by Cholesky or, if Z has few rows, by Woodbury."""
 
     def __init__(self, linear: LinearPart, b: Array, rho: float) -> None:
@@ -292,6 +291,7 @@ class _ShiftedGram:
             self.factor = cholesky(small)
 
     def solve(self, rhs: Array) -> Array:
+        """A⁻¹ times the right-hand side."""
         if self.Z is None:
             return sl.cho_solve((self.factor, True), rhs, check_finite=False)
         rhs = rhs / self.root[:, None]
@@ -342,19 +342,23 @@ class QuadraticForms:
         """The critic for given eta (Alg. 1, u-step): A U = M, A = lam Σ w_j D_j + rho C + tau G."""
         M = self.M if M is None else M
         if self.part is None:
-            assert self.linear is not None
-            return _ShiftedGram(self.linear, self._linear_shift(weights, lam, tau), rho).solve(M)
+            return self._linear_system(weights, lam, rho, tau).solve(M)
         A = lam * self.part.penalty(weights) + rho * self.part.C + tau * self.part.G
         if self.linear is None:
             return sl.cho_solve((cholesky(A), True), M, check_finite=False)
         # The linear block is eliminated first (Schur complement): its matrix is diagonal plus Gram.
         B = lam * self.part.mean_derivative * weights + rho * self.part.cross
-        reduction, A_vv = self.linear.eliminate(self._linear_shift(weights, lam, tau), rho, B)
-        A -= reduction
+        A_vv = self._linear_system(weights, lam, rho, tau)
+        A -= A_vv.quadratic_inverse(B)
         rhs = M[: self.m] - B @ A_vv.solve(M[self.m :])
         u = sl.cho_solve((cholesky(A), True), rhs, check_finite=False)
         v = A_vv.solve(M[self.m :] - B.T @ u)
         return np.vstack([u, v])
+
+    def _linear_system(self, weights: Array, lam: float, rho: float, tau: float) -> ShiftedGram:
+        """The block of A on the linear block, factored."""
+        assert self.linear is not None
+        return self.linear.shifted(self._linear_shift(weights, lam, tau), rho)
 
     def _linear_shift(self, weights: Array, lam: float, tau: float) -> Array:
         """The diagonal of lam Σ w_j D_j + tau G on the linear block."""
@@ -441,8 +445,6 @@ class CoupledForms:
         return np.block(
             [
                 [self._block(a, b).system(weights, lam, rho, tau if a == b else 0.0) for b in k]
-                if self.k > 1
-                else [self._block(a, a).system(weights, lam, rho, tau)]
                 for a in k
             ]
         )

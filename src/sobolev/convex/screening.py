@@ -1,8 +1,8 @@
-r"""Thousands of columns: fit on those that may matter, and check the optimum on all of them.
+r"""Thousands of columns: fit candidate columns first, and check the optimality of all columns.
 
-The critic on a set of kept columns is that of all columns in which the others have importance zero,
-as long as no function of another column lowers the objective. Adding :math:`t\,g(x_j)` to f changes
-it by :math:`-t\,E[g(x_j)\,R] + \lambda S\,|t| \sqrt{E g'(x_j)^2}`, to first order, where
+The critic of some columns is also that of all columns, with importance zero for the others, as
+long as no function of another column lowers the objective. Adding :math:`t\,g(x_j)` to f changes
+the objective by :math:`-t\,E[g(x_j)\,R] + \lambda S\,|t| \sqrt{E g'(x_j)^2}`, to first order, where
 :math:`R = \psi - \rho\,U^\top\phi` is what the critic leaves of the response and
 :math:`S = \sum_k \sqrt{E|\partial_k f|^2}`. So a column may stay out if
 
@@ -10,9 +10,9 @@ it by :math:`-t\,E[g(x_j)\,R] + \lambda S\,|t| \sqrt{E g'(x_j)^2}`, to first ord
 
     \big\| E[g(x_j) R] \big\| \le \lambda S \sqrt{E g'(x_j)^2} .
 
-For the linear function this is the condition of the problem that is solved, in which every column
-has a linear function; for the square it tells of a curved effect. Columns that break either join,
-and the critic is fitted again.
+For the linear function this is the optimality condition of the problem that is solved, in which
+every column has a linear function; the square detects a curved effect. Columns that violate either
+condition are added, and the critic is fitted again.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from sobolev._sample import Sample
 from sobolev._typing import Array, Index
 
-# Beyond so many columns the fit looks for those that may matter, and keeps so many at first.
+# Number of columns from which on candidates are fitted first, and number of candidates.
 WIDE = 5000
 KEPT = 2000
-# The fit on the kept columns and the check of the others, so often at most.
+# Largest number of fits, each with a check of the other columns.
 MAX_CHECKS = 6
-# A solution to a tolerance leaves the condition uncertain by about as much.
+# Tolerance of the condition, about the tolerance of the solution.
 SLACK = 0.01
 
 _BLOCK_BYTES = 1 << 25
@@ -45,10 +46,10 @@ class Screening:
     columns : array of int
         The columns that the critic was fitted on, among those that vary.
     ratios : array
-        For each varying column that was left out, how close it comes to joining: the left side of
-        the condition over its right side, at most one at the optimum. Zero for the critic's own.
+        For each varying column that was left out, the left side of the condition divided by its
+        right side: at most one at the optimum. Zero for the columns of the critic.
     n_checks : int
-        How often the critic was fitted and checked.
+        Number of fits, each with a check.
     """
 
     columns: Index
@@ -57,7 +58,7 @@ class Screening:
 
     @property
     def n_missed(self) -> int:
-        """Columns that should have joined when the checks ended; zero at the optimum."""
+        """Number of columns that violate the condition after the last fit; zero at the optimum."""
         return int(np.sum(self.ratios > 1 + SLACK))
 
 
@@ -93,25 +94,25 @@ def curvature(X: Array, psi: Array, p: Array) -> Array:
 
 def column_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Slices of columns of a few megabytes each."""
-    size = max(1, _BLOCK_BYTES // (8 * n_rows))
-    for start in range(0, n_columns, size):
-        yield slice(start, start + size)
+    found: Iterator[slice] = gen_batches(n_columns, max(1, _BLOCK_BYTES // (8 * n_rows)))
+    return found
 
 
 def candidates(sample: Sample, keep: int, rows: Index | slice = slice(None)) -> Index:
-    """The columns that may matter, by their own effects and by their part in interactions.
+    """Candidate columns, by their own effects and by their share in interactions.
 
     Half of them have the largest covariance with the response, a quarter each the largest curvature
-    and the largest share in products of two columns; what the three agree on is filled up with
-    further covariances.
+    and the largest share in products of two columns. Columns that are chosen twice are replaced by
+    those with the next largest covariance.
 
     Parameters
     ----------
     sample : Sample
+        Rows and encoded response.
     keep : int
-        How many.
+        Number of candidates.
     rows : array of int, optional
-        Look at these rows only.
+        The rows to use; by default all.
     """
     p, psi = sample.p[rows] / sample.p[rows].sum(), sample.psi[rows]
     psi = psi - p @ psi
@@ -150,19 +151,20 @@ def _largest(scores: Array, count: int) -> Index:
 def optimality_ratios(
     sample: Sample, kept: Index, residual: Array, level: float, *, squares: bool
 ) -> Array:
-    """How close each column comes to lowering the objective: at most one if it does not.
+    """The left side of the optimality condition divided by its right side, for each column.
 
     Parameters
     ----------
     sample : Sample
+        Rows and encoded response.
     kept : array of int
-        The columns of the critic; they get zero.
+        The columns of the critic; their ratio is zero.
     residual : array of shape (n, k)
         psi - rho U'phi.
     level : float
         lam S.
     squares : bool
-        Whether to look at squares beside linear functions.
+        Whether to check squares as well as linear functions.
     """
     p = sample.p
     weighted = p[:, None] * residual
@@ -180,6 +182,6 @@ def optimality_ratios(
 
 
 def joining(ratios: Array, most: int) -> Index:
-    """The columns that break the condition, the worst ``most`` of them."""
+    """The columns that violate the condition; at most ``most``, those with the largest ratios."""
     broken = np.flatnonzero(ratios > 1 + SLACK)
     return broken[_largest(ratios[broken], most)]

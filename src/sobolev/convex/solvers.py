@@ -1,6 +1,6 @@
-r"""Solvers for convex SIC: the fixed point of Theorem 1.
+r"""Solvers for convex SIC: the fixed point of Theorem 1, by Algorithm 1 or Algorithm 2.
 
-Both minimise, jointly convex in (U, eta),
+Both algorithms minimise the following objective, jointly convex in (U, eta),
 
 .. math::
 
@@ -18,12 +18,15 @@ over U and over eta in the simplex. Its unique minimiser is the fixed point
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
 
+from sobolev._parameters import check_count, check_number, check_option
 from sobolev._typing import Array
 from sobolev.convex.quadratics import CoupledForms, QuadraticForms, cholesky
 from sobolev.criterion import (
@@ -36,8 +39,144 @@ from sobolev.criterion import (
 
 Forms = QuadraticForms | CoupledForms
 
-# Below this the weight 1 / eta would drown the rest of the system in rounding.
+# A smaller eta would make the weight 1 / eta so large that the rest of the system is lost to
+# rounding.
 ETA_FLOOR = 1e-10
+# Largest number of rounds of the recursive metric with rounds="auto".
+AUTO_ROUNDS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solver(ABC):
+    """Settings that both algorithms share; see :class:`Alternating`."""
+
+    max_iter: int = 100
+    tol: float = 1e-3
+    epsilon: float | Sequence[float] = 1e-12
+    rounds: int | str = "auto"
+    screen: int | str | None = "auto"
+    precision: str = "double"
+    warm_start: bool = False
+
+    def __post_init__(self) -> None:
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        for value in self.epsilons:
+            check_number("epsilon", value, positive=True)
+        if not self.epsilons or np.any(np.diff(self.epsilons) >= 0):
+            raise ValueError(
+                f"epsilon={self.epsilon!r} must be a number or a decreasing sequence of numbers."
+            )
+        if self.rounds != "auto":
+            check_count("rounds", self.rounds)
+        if self.screen is not None and self.screen != "auto":
+            check_count("screen", self.screen)
+        check_option("precision", self.precision, ("double", "single"))
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The decreasing sequence of epsilon."""
+        return tuple(np.atleast_1d(np.asarray(self.epsilon, dtype=float)).tolist())
+
+    @property
+    def n_rounds(self) -> int:
+        """Largest number of rounds of the recursive metric."""
+        return AUTO_ROUNDS if isinstance(self.rounds, str) else int(self.rounds)
+
+    @abstractmethod
+    def algorithm(self, forms: Forms, penalties: Penalties, **options: Any) -> Solution:
+        """Run the algorithm for one epsilon."""
+
+    def solve(
+        self, forms: Forms, penalties: Penalties, *, max_iter: int | None = None, **options: Any
+    ) -> Solution:
+        """Solve for each epsilon in turn.
+
+        Parameters
+        ----------
+        forms, penalties
+            As for :func:`alternating`.
+        max_iter : int, optional
+            Largest number of iterations, if not that of the settings.
+        **options
+            Passed to the algorithm.
+        """
+        most = self.max_iter if max_iter is None else max_iter
+        return continuation(
+            forms, penalties, self.epsilons, self.algorithm, max_iter=most, tol=self.tol, **options
+        )
+
+
+class Alternating(Solver):
+    """Algorithm 1 of the paper: a linear system for the critic, importances in closed form.
+
+    Parameters
+    ----------
+    max_iter : int, default=100
+        Largest number of iterations in the last round.
+    tol : float, default=1e-3
+        Stop when the importances change by less than this in total variation.
+    epsilon : float or sequence of float, default=1e-12
+        Perturbation that keeps importances positive. A decreasing sequence is a continuation
+        (Theorem 2): each solution is the starting point of the next.
+    rounds : int or "auto", default="auto"
+        Number of rounds of the recursive metric. Each round rescales the kernel by the importances
+        of the round before. 1 is the paper; "auto" stops when the importances settle, after ten
+        rounds at most.
+    screen : int, None or "auto", default="auto"
+        Number of candidate columns to fit first; columns that violate the optimality condition are
+        added. "auto" starts with 2,000 columns if there are more than 5,000. None fits all
+        columns. Fits to more than 5,000 rows in chunks are never screened.
+    precision : {"double", "single"}, default="double"
+        "single" computes Fourier features and their products for a chunk of rows in single
+        precision and stores the rows of a screened fit in it. Sums and solves are always double.
+    warm_start : bool, default=False
+        Whether to start from the importances of the last fit.
+
+    Examples
+    --------
+    >>> from sobolev import ConvexSIC
+    >>> from sobolev.convex import Alternating
+    >>> sic = ConvexSIC(solver=Alternating(rounds=1, tol=1e-4))
+    """
+
+    def algorithm(self, forms: Forms, penalties: Penalties, **options: Any) -> Solution:
+        """See :func:`alternating`."""
+        return alternating(forms, penalties, **options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockCoordinateDescent(Solver):
+    """Algorithm 2 of the paper: a gradient step for the critic, a mirror step for importances.
+
+    Parameters
+    ----------
+    max_iter, tol, epsilon, rounds, screen, precision, warm_start
+        See :class:`Alternating`.
+    step : float, default=0.5
+        First size of the mirror step that is tried.
+    """
+
+    step: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("step", self.step, positive=True)
+
+    def algorithm(self, forms: Forms, penalties: Penalties, **options: Any) -> Solution:
+        """See :func:`block_coordinate_descent`."""
+        return block_coordinate_descent(forms, penalties, step=self.step, **options)
+
+
+SOLVERS: dict[str, type[Solver]] = {"alternating": Alternating, "bcd": BlockCoordinateDescent}
+
+
+def resolve_solver(solver: Any) -> Solver:
+    """The solver of a parameter ``solver``: a name or an object."""
+    if isinstance(solver, Solver):
+        return solver
+    check_option("solver", solver, SOLVERS)
+    return SOLVERS[solver]()
 
 
 @dataclass(frozen=True)
@@ -52,24 +191,26 @@ class Penalties:
 
 @dataclass(frozen=True)
 class Solution:
-    """Where a solver stopped.
+    """Result of a solver.
 
     Attributes
     ----------
     U : array of shape (m, k)
-        The coefficients of the critic, the exact minimiser for ``eta``.
+        Coefficients of the critic, the exact minimiser for ``eta``.
     eta : array
-        The importances, one for each feature or group.
+        Importances, one for each feature or group.
     squared_gradients : array of shape (d,)
         E|∂_j f|² of the critic.
     objective_curve : array
-        The objective after each iteration.
+        Objective after each iteration.
     n_iter : int
-        The number of iterations.
+        Number of iterations.
     residual : float
         Half the sum of |eta(U) - eta|: the distance from the fixed point.
     converged : bool
         Whether ``residual`` is at most ``tol``.
+    zeta, target_squares : array of shape (n_outputs,) or (0,)
+        Importances of the columns of y and E|∂f/∂y_l|², if sparsity in y was asked for.
     """
 
     U: Array
@@ -79,6 +220,8 @@ class Solution:
     n_iter: int
     residual: float
     converged: bool
+    zeta: Array = field(default_factory=lambda: np.zeros(0))
+    target_squares: Array = field(default_factory=lambda: np.zeros(0))
 
 
 def alternating(
@@ -89,25 +232,32 @@ def alternating(
     max_iter: int = 100,
     tol: float = 1e-3,
     callback: Callable[[int, float], None] | None = None,
+    output_weights: Array | None = None,
 ) -> Solution:
-    """Alternating optimisation (Algorithm 1): a linear system, then importances in closed form.
+    r"""Alternating optimisation (Alg. 1): a linear system, then importances in closed form.
+
+    With ``output_weights`` the critic is sparse in y too (Remark 1 of the paper). With
+    :math:`\partial f/\partial y_l = \phi(x)^\top U t_l` the second penalty is
+    :math:`\frac{\lambda}{2} \sum_l t_l^\top U^\top C U t_l / \zeta_l`.
 
     Parameters
     ----------
     forms : QuadraticForms or CoupledForms
-        The sample, seen through the feature map.
+        Quadratic forms of the sample; of the product measure if ``output_weights`` is given.
     penalties : Penalties
         lam, rho, tau, epsilon.
     groups : Groups, optional
-        Groups of features; each feature is its own if not given.
+        Groups of features; by default every feature is a group of its own.
     eta : array, optional
-        Where to start; uniform if not given.
+        Importances to start from; uniform by default.
     max_iter : int, default=100
-        The most iterations.
+        Largest number of iterations.
     tol : float, default=1e-3
-        Stop when the importances move by less than this in total variation.
+        Stop when the importances change by less than this in total variation.
     callback : callable, optional
         Called with the iteration and the objective.
+    output_weights : array of shape (n_outputs, k), optional
+        The rows t_l.
 
     Returns
     -------
@@ -115,21 +265,52 @@ def alternating(
     """
     lam, rho, tau, epsilon = penalties.lam, penalties.rho, penalties.tau, penalties.epsilon
     eta = _start(forms, groups, eta)
+    n_outputs = 0 if output_weights is None else output_weights.shape[0]
+    zeta = np.full(n_outputs, 1.0 / max(1, n_outputs))
+    new_zeta = y_squares = np.zeros(n_outputs)
     curve: list[float] = []
     iteration, residual = 0, np.inf
     while True:
-        U = forms.solve(gradient_weights(eta, groups), lam, rho, tau)  # Alg. 1, u-step
+        weights = gradient_weights(eta, groups)
+        if output_weights is None:
+            U = forms.solve(weights, lam, rho, tau)  # Alg. 1, u-step
+        else:
+            U = _joint_solve(forms, weights, penalties, output_weights, zeta)  # Remark 1, u-step
+            UCU = U.T @ forms.covariance_times(U)
+            y_squares = np.einsum("la,ab,lb->l", output_weights, UCU, output_weights)
+            y_squares = np.maximum(y_squares, 0.0)
+            new_zeta = normalized_importances(y_squares, epsilon)  # Remark 1, zeta-step
         squares = np.maximum(forms.squared_gradients(U), 0.0)
-        curve.append(_objective(forms, U, penalties, eta))
+        curve.append(_objective(forms, U, penalties, np.concatenate([eta, zeta])))
         if callback is not None:
             callback(iteration, curve[-1])
         new = normalized_importances(_grouped(squares, groups), epsilon)  # Alg. 1, eta-step
-        residual = 0.5 * float(np.abs(new - eta).sum())
+        residual = 0.5 * float(np.abs(new - eta).sum() + np.abs(new_zeta - zeta).sum())
         if residual <= tol or iteration >= max_iter:
             break
-        eta = np.maximum(new, ETA_FLOOR)
+        eta, zeta = np.maximum(new, ETA_FLOOR), np.maximum(new_zeta, ETA_FLOOR)
         iteration += 1
-    return Solution(U, eta, squares, np.array(curve), iteration, residual, residual <= tol)
+    converged = residual <= tol
+    return Solution(
+        U, eta, squares, np.array(curve), iteration, residual, converged, zeta, y_squares
+    )
+
+
+def _joint_solve(
+    forms: Forms, weights: Array, penalties: Penalties, output_weights: Array, zeta: Array
+) -> Array:
+    r"""The u-step of Remark 1: :math:`A U + \lambda C U Q = M`, :math:`Q = \sum t t^\top/\zeta`.
+
+    In the eigenbasis of the small matrix Q it separates into one system for each eigenvalue q, with
+    :math:`\rho + \lambda q` in the place of :math:`\rho`; no Kronecker system has to be solved.
+    """
+    lam, rho, tau = penalties.lam, penalties.rho, penalties.tau
+    q, V = np.linalg.eigh((output_weights.T / zeta) @ output_weights)
+    columns = [
+        forms.solve(weights, lam, rho + lam * q_l, tau, M=forms.M @ v[:, None])
+        for q_l, v in zip(q, V.T, strict=True)
+    ]
+    return np.hstack(columns) @ V.T
 
 
 def block_coordinate_descent(
@@ -142,18 +323,18 @@ def block_coordinate_descent(
     callback: Callable[[int, float], None] | None = None,
     step: float = 0.5,
 ) -> Solution:
-    """Block coordinate descent (Algorithm 2): a gradient step on U, a mirror step on eta.
+    """Block coordinate descent (Alg. 2): a gradient step on U, a mirror step on eta.
 
-    The gradient is preconditioned by the system at an earlier eta (factored anew when some
-    importance has moved by a factor of two), the step along it is exact, and the mirror step is
-    halved until the objective falls. At the end U is solved exactly for the last eta.
+    The gradient is preconditioned by the system at an earlier eta, which is factored again when an
+    importance has changed by a factor of two. The step along the gradient is exact, and the mirror
+    step is halved until the objective falls. At the end U is solved exactly for the last eta.
 
     Parameters
     ----------
     forms, penalties, groups, eta, max_iter, tol, callback
         As for :func:`alternating`.
     step : float, default=0.5
-        The first mirror step tried.
+        First size of the mirror step that is tried.
 
     Returns
     -------
@@ -204,18 +385,12 @@ def block_coordinate_descent(
     return Solution(U, eta, squares, np.array(curve), iteration, residual, residual <= tol)
 
 
-SOLVERS: dict[str, Callable[..., Solution]] = {
-    "alternating": alternating,
-    "bcd": block_coordinate_descent,
-}
-
-
 def continuation(
     forms: Forms,
     penalties: Penalties,
-    epsilons: tuple[float, ...],
-    solver: str = "alternating",
-    **options: object,
+    epsilons: Sequence[float],
+    algorithm: Callable[..., Solution] = alternating,
+    **options: Any,
 ) -> Solution:
     """Solve for a decreasing sequence of epsilon, each from the last solution (Theorem 2).
 
@@ -226,123 +401,41 @@ def continuation(
     ----------
     forms, penalties
         As for :func:`alternating`; ``penalties.epsilon`` is replaced by each value in turn.
-    epsilons : tuple of float
-        The sequence, decreasing.
-    solver : {"alternating", "bcd"}, default="alternating"
-        The solver.
+    epsilons : sequence of float
+        Decreasing values of epsilon.
+    algorithm : callable, default=alternating
+        The algorithm.
     **options
-        Passed to the solver.
+        Passed to the algorithm.
 
     Returns
     -------
     Solution
-        The last one, with the total number of iterations.
+        Solution for the last epsilon, with the total number of iterations.
     """
     eta = options.pop("eta", None)
     curves: list[Array] = []
     n_iter = 0
     for epsilon in epsilons:
-        solution = SOLVERS[solver](forms, replace(penalties, epsilon=epsilon), eta=eta, **options)
+        solution = algorithm(forms, replace(penalties, epsilon=epsilon), eta=eta, **options)
         eta = solution.eta
         curves.append(solution.objective_curve)
         n_iter += solution.n_iter
     return replace(solution, n_iter=n_iter, objective_curve=np.concatenate(curves))
 
 
-@dataclass(frozen=True)
-class JointSolution(Solution):
-    """A solution with importances of the responses too.
-
-    Attributes
-    ----------
-    zeta : array of shape (n_outputs,)
-        The importances of the columns of y.
-    target_squares : array of shape (n_outputs,)
-        E|∂f/∂y_l|² of the critic.
-    """
-
-    zeta: Array
-    target_squares: Array
-
-
-def alternating_joint(
-    forms: QuadraticForms,
-    penalties: Penalties,
-    output_weights: Array,
-    groups: Groups | None = None,
-    eta: Array | None = None,
-    max_iter: int = 100,
-    tol: float = 1e-3,
-    callback: Callable[[int, float], None] | None = None,
-) -> JointSolution:
-    r"""Alternating optimisation with sparsity in x and in y (Remark 1 of the paper).
-
-    With :math:`\partial f/\partial y_l = \phi(x)^\top U t_l` the second penalty is
-    :math:`\frac{\lambda}{2} \sum_l t_l^\top U^\top C U t_l / \zeta_l`, and the u-step becomes
-    :math:`A U + \lambda C U Q = M` with :math:`Q = \sum_l t_l t_l^\top / \zeta_l`. In the
-    eigenbasis of the small matrix Q it falls apart into one system for each eigenvalue q, with
-    :math:`\rho + \lambda q` in the place of :math:`\rho`: no Kronecker system has to be solved.
-
-    Parameters
-    ----------
-    forms : QuadraticForms
-        The sample under the product measure.
-    output_weights : array of shape (n_outputs, k)
-        The rows t_l.
-    penalties, groups, eta, max_iter, tol, callback
-        As for :func:`alternating`.
-
-    Returns
-    -------
-    JointSolution
-    """
-    lam, rho, tau, epsilon = penalties.lam, penalties.rho, penalties.tau, penalties.epsilon
-    eta = _start(forms, groups, eta)
-    zeta = np.full(output_weights.shape[0], 1.0 / output_weights.shape[0])
-    curve: list[float] = []
-    iteration, residual = 0, np.inf
-    while True:
-        q, V = np.linalg.eigh((output_weights.T / zeta) @ output_weights)
-        weights = gradient_weights(eta, groups)
-        columns = [
-            forms.solve(weights, lam, rho + lam * q_l, tau, M=forms.M @ v[:, None])
-            for q_l, v in zip(q, V.T, strict=True)
-        ]
-        U = np.hstack(columns) @ V.T
-        squares = np.maximum(forms.squared_gradients(U), 0.0)
-        UCU = U.T @ forms.covariance_times(U)
-        y_squares = np.maximum(np.einsum("la,ab,lb->l", output_weights, UCU, output_weights), 0.0)
-        curve.append(_objective(forms, U, penalties, np.concatenate([eta, zeta])))
-        if callback is not None:
-            callback(iteration, curve[-1])
-        new_eta = normalized_importances(_grouped(squares, groups), epsilon)
-        new_zeta = normalized_importances(y_squares, epsilon)
-        residual = 0.5 * float(np.abs(new_eta - eta).sum() + np.abs(new_zeta - zeta).sum())
-        if residual <= tol or iteration >= max_iter:
-            break
-        eta = np.maximum(new_eta, ETA_FLOOR)
-        zeta = np.maximum(new_zeta, ETA_FLOOR)
-        iteration += 1
-    return JointSolution(
-        U, eta, squares, np.array(curve), iteration, residual, residual <= tol, zeta, y_squares
-    )
-
-
 def decomposition(
     forms: Forms, solution: Solution, penalties: Penalties, groups: Groups | None = None
 ) -> Decomposition:
-    """The terms of the corollary at a solution; they add up exactly, U being exact for eta."""
+    """The terms of the corollary at a solution; they add up exactly because U is exact for eta."""
     U = solution.U
     weights = gradient_weights(solution.eta, groups)
-    per_target = np.zeros(0)
-    if isinstance(solution, JointSolution):
-        per_target = 0.5 * penalties.lam * solution.target_squares / solution.zeta
     return Decomposition(
         mean_difference=float(np.sum(U * forms.M)),
         per_feature=0.5 * penalties.lam * weights * solution.squared_gradients,
         function=0.5 * penalties.rho * float(np.sum(U * forms.covariance_times(U))),
         norm=0.5 * penalties.tau * float(np.sum(U * forms.norm_times(U))),
-        per_target=per_target,
+        per_target=0.5 * penalties.lam * solution.target_squares / solution.zeta,
     )
 
 
@@ -361,7 +454,7 @@ def _start(forms: Forms, groups: Groups | None, eta: Array | None) -> Array:
 
 
 def gradient_weights(eta: Array, groups: Groups | None) -> Array:
-    """The weight of every D_j in the penalty: 1 / eta, of its group if there are groups."""
+    """Weight of every D_j in the penalty: 1 / eta of the feature or of its groups."""
     return 1.0 / eta if groups is None else groups.feature_weights(eta)
 
 

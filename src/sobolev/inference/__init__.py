@@ -1,7 +1,16 @@
-"""Inference on top of SIC: tests with controlled error rates."""
+"""Tests with controlled error rates: Algorithm 4, the test of independence, multiple testing."""
 
 from sobolev.inference.hrt import HRTResult, HRTSelector, hrt_test
 from sobolev.inference.independence import SICTestResult, sic_test
-from sobolev.inference.trial import Forward, Split
+from sobolev.inference.schemes import Forward, MonteCarlo, Split
 
-__all__ = ["Forward", "HRTResult", "HRTSelector", "SICTestResult", "Split", "hrt_test", "sic_test"]
+__all__ = [
+    "Forward",
+    "HRTResult",
+    "HRTSelector",
+    "MonteCarlo",
+    "SICTestResult",
+    "Split",
+    "hrt_test",
+    "sic_test",
+]

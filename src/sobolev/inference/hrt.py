@@ -1,13 +1,13 @@
-"""The holdout randomization test: which columns matter given all others, with few false finds."""
+"""The holdout randomization test: which columns matter given all others (Algorithm 4)."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import log_ndtr, ndtri_exp
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
@@ -16,15 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 from sobolev._parameters import check_count, check_fraction, check_option
 from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator
-from sobolev._typing import Array, Mask
-from sobolev.conditionals.diagnostics import diagnose_conditional, warn_if_misfit
-from sobolev.critic import as_critic
+from sobolev._typing import Array, Index, Mask
+from sobolev.conditionals.diagnostics import judge, warn_if_misfit
+from sobolev.conditionals.mixed import resolve_conditional
+from sobolev.criterion import disjoint_groups
+from sobolev.critic import STATISTICS, as_critic, unwrapped
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
-from sobolev.inference.tables import STATISTICS
-from sobolev.inference.trial import Split, Trial, make_units, resolve_scheme
+from sobolev.inference.schemes import Split, block_edges, resolve_pvalue, resolve_scheme
+from sobolev.inference.trial import Run, Trial
 from sobolev.summary import SummaryMixin
-from sobolev.validation import plain_target, validate_rows, validate_training
+from sobolev.validation import feature_names, plain_target, validate_rows, validate_training
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,12 @@ class HRTResult:
     Attributes
     ----------
     statistic : float
-        The mean statistic of the held-out rows.
+        Mean statistic of the held-out rows.
     pvalue : float
     null_mean, null_deviation : float
-        Of the statistic if the column does not matter given the others.
+        Mean and standard deviation of the statistic under the null hypothesis.
     feature : str or None
-        The name of the column.
+        Name of the column.
     """
 
     statistic: float
@@ -52,63 +54,68 @@ class HRTResult:
 class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     """Select columns by the holdout randomization test, at a false discovery rate.
 
-    The estimator is fitted to one part of the rows. On the others each column in turn is replaced
-    by draws from its law given all other columns; a column matters if the statistic of the real
-    values is larger than chance.
+    The estimator is fitted to one part of the rows. On the held-out rows each column in turn is
+    replaced by draws from its conditional distribution given all other columns. A column matters
+    if the statistic of the real values is larger than chance would make it.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
-        :class:`~sobolev.ConvexSIC` (None: with 300 landmarks), :class:`~sobolev.NeuralSIC`, or
-        any regressor or classifier with ``feature_importances_`` or ``coef_``. A fitted one in
+        :class:`~sobolev.ConvexSIC` (None), :class:`~sobolev.NeuralSIC`, or any regressor or
+        classifier with ``feature_importances_`` or ``coef_``. A fitted estimator in
         :class:`~sklearn.frozen.FrozenEstimator` is tested on ``holdout`` rows as it is.
     conditional : str or object, default="auto"
-        The model of a column given the others, see :mod:`sobolev.conditionals`.
+        The model of each column given the others, see :mod:`sobolev.conditionals`.
     fdr : float, default=0.1
-        The false discovery rate.
+        Level of the false discovery rate.
     statistic : {"risk", "witness"}, default="risk"
-        The penalised witness, or the paper's mean witness. Predictors have their loss.
-    pvalue : {"saddlepoint", "montecarlo"}, default="saddlepoint"
-        How the tail of the null distribution is found.
+        Statistic of a held-out row: the penalised witness, or the witness of the paper. For
+        predictors it is minus the loss.
+    pvalue : {"saddlepoint", "montecarlo"} or MonteCarlo, default="saddlepoint"
+        How the p-value is found from the null distribution.
+        :class:`~sobolev.inference.MonteCarlo` sets the number of draws.
+    scheme : {"forward", "split"}, Forward or Split, default="forward"
+        How the rows are used. "split" fits once and tests on all held-out rows. "forward" goes
+        through the held-out rows in blocks and refits to all rows before each block. Given the
+        rows before it, the p-value of each block is uniform under the null hypothesis, so that
+        their combination (Stouffer, weighted by size) is valid. :class:`~sobolev.inference.Forward`
+        and :class:`~sobolev.inference.Split` set the share of held-out rows.
     shortlist : int or None, default=None
-        Test so many columns, those of largest importance in the training rows. None takes a tenth
-        of the number of rows, at least 20.
-    scheme : {"forward", "split"}, default="forward"
-        "split" tests on all held-out rows with one fit. "forward" goes through them in five
-        blocks and refits with all rows before the block; columns that a later fit ranks in the
-        upper half of the shortlist join. Given the rows before it, the p-value of each block is
-        uniform under the null, so their combination (Stouffer, weighted by size) is exact.
+        Number of columns to test, chosen by importance on the training rows. None is a tenth of
+        the number of rows, but at least 20. With "forward", columns that a later fit ranks in the
+        upper half of the shortlist are added.
     n_repeats : int, default=1
-        Repetitions with other splits. Twice the median of their p-values is valid whatever their
-        dependence.
+        Number of repetitions with other splits. Twice the median of their p-values is valid
+        whatever their dependence.
     procedure : {"bh", "by", "storey"}, default="bh"
-        From p-values to q-values.
-    groups : mapping or sequence of sequences, optional
+        How p-values become q-values.
+    feature_groups : mapping or sequence of sequences, optional
         Groups of columns, by name or position, that are replaced and tested together, such as the
         one-hot columns of one variable. Other columns are tested alone.
-    n_rounds : int, default=1000
-        Look-ups for ``pvalue="montecarlo"``.
     diagnose : bool, default=True
-        Check the conditional model of the tested columns and warn where it does not fit.
+        Whether to check the conditional model of the tested columns and warn where it does not
+        fit.
     random_state : int, Generator, RandomState or None, default=None
-        Decides the splits.
+        Determines the splits and the open random states of the estimator.
     n_jobs : int or None, default=None
-        Threads for the columns; the result does not depend on it.
+        Number of threads; the result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar, 2 also prints a line for each fit.
 
     Attributes
     ----------
     pvalues_, qvalues_ : array of shape (d,)
         NaN where not tested; the columns of a group share them.
     statistics_ : array of shape (d,)
-        The mean statistic of the held-out rows (of the last repetition), NaN where not tested.
+        Mean statistic of the held-out rows in the last repetition, NaN where not tested.
     null_means_, null_deviations_ : array of shape (d,)
-        Of that statistic if the column does not matter given the others; see :meth:`result`.
+        Mean and standard deviation of the statistic under the null hypothesis; see :meth:`result`.
     support_ : array of bool, shape (d,)
         Columns with a q-value of at most ``fdr``.
     shortlist_ : array of int
         The tested columns.
     feature_importances_ : array of shape (d,)
-        Of the first fit.
+        Importances from the first fit.
     estimator_ : estimator
         The last fit.
     conditional_ : object
@@ -119,8 +126,8 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     Notes
     -----
     The false discovery rate is controlled if the conditional model is right and the p-values are
-    independent or positively dependent (``procedure="by"`` needs neither). A column enters the list
-    before any row that it is tested on is looked at, so choosing what to test costs nothing.
+    independent or positively dependent (``procedure="by"`` does not need that). A column joins the
+    shortlist before any row that it is tested on is looked at, so its p-value is valid.
 
     Examples
     --------
@@ -139,35 +146,65 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         conditional: Any = "auto",
         fdr: float = 0.1,
         statistic: str = "risk",
-        pvalue: str = "saddlepoint",
-        shortlist: int | None = None,
+        pvalue: Any = "saddlepoint",
         scheme: Any = "forward",
+        shortlist: int | None = None,
         n_repeats: int = 1,
         procedure: str = "bh",
         feature_groups: Any = None,
-        n_rounds: int = 1000,
         diagnose: bool = True,
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.verbose = verbose
         self.estimator = estimator
         self.conditional = conditional
         self.fdr = fdr
         self.statistic = statistic
         self.pvalue = pvalue
-        self.shortlist = shortlist
         self.scheme = scheme
+        self.shortlist = shortlist
         self.n_repeats = n_repeats
         self.procedure = procedure
         self.feature_groups = feature_groups
-        self.n_rounds = n_rounds
         self.diagnose = diagnose
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, holdout: tuple[Any, Any] | None = None) -> HRTSelector:
+    @classmethod
+    def paper(cls, estimator: Any = None, **parameters: Any) -> HRTSelector:
+        """Algorithm 4 of the paper exactly as printed.
+
+        Neural SIC (Alg. 3) on the training rows, the mean witness on one holdout set as the
+        statistic, a neural conditional generator, Monte Carlo p-values with 1,000 rounds, and the
+        procedure of Benjamini and Hochberg. Needs PyTorch for the generator.
+
+        Parameters
+        ----------
+        estimator : estimator or None, default=None
+            None is ``NeuralSIC.paper()``.
+        **parameters
+            Parameters of :class:`HRTSelector`; they replace those of the paper.
+
+        Returns
+        -------
+        HRTSelector
+        """
+        if estimator is None:
+            from sobolev.neural import NeuralSIC
+
+            estimator = NeuralSIC.paper()
+        settings = {
+            "conditional": "neural",
+            "statistic": "witness",
+            "pvalue": "montecarlo",
+            "scheme": "split",
+            "procedure": "bh",
+        }
+        return cls(estimator, **(settings | parameters))
+
+    def fit(self, X: Any, y: Any, *, holdout: tuple[Any, Any] | None = None) -> HRTSelector:
         """Fit, test and select.
 
         Parameters
@@ -175,60 +212,112 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         X : array-like or DataFrame of shape (n, d)
         y : array-like of shape (n,)
         holdout : tuple (X, y), optional
-            Rows to test on. By default a share of the rows is set aside.
+            Rows to test on. By default a share of the rows is held out.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        X, y, _ = validate_training(self, X, y)
-        names = getattr(self, "feature_names_in_", None)
-        n_train, rng = None, check_generator(self.random_state)
-        if holdout is not None:
-            n_train = X.shape[0]
-            X_test, y_test = validate_rows(self, holdout[0], reset=False), plain_target(holdout[1])
-            if len(X_test) != len(y_test):
-                raise ValueError(
-                    f"holdout has {len(X_test)} rows of X and {len(y_test)} values of y; pass the "
-                    "same rows of both."
-                )
-            X, y = np.vstack([X, X_test]), np.concatenate([np.asarray(y), np.asarray(y_test)])
-        trial = Trial(self, X, y, make_units(self.feature_groups, X.shape[1], names))
+        self.__dict__.pop("feature_importances_", None)  # of an earlier fit
+        X, y, n_train = self._read(X, y, holdout)
+        trial = self._trial(X, y)
         self._warn_if_hopeless(trial, n_train)
-        self.conditional_ = trial.conditional
+        rng = check_generator(self.random_state)
+        n_fits = self.n_repeats * (block_edges(trial.scheme, X.shape[0], n_train).size - 1)
         with Progress(self.verbose) as progress:
-            n_fits = self.n_repeats * (len(trial.edges(n_train)) - 1)
-            progress.stage("testing", total=n_fits)
-            done = 0
+            progress.stage("testing", n_fits)
+            done = count(1)
 
-            def tell(importances: Array) -> None:
-                nonlocal done
-                if done == 0:
-                    self.feature_importances_ = importances
-                done += 1
-                progress.step(f"block {done} of {n_fits}", done)
+            def heard(critic: Any) -> None:
+                if not hasattr(self, "feature_importances_"):
+                    self.feature_importances_ = critic.feature_importances_
+                number = next(done)
+                progress.step(f"fit {number} of {n_fits}", number - 0.5)
 
-            trial.tell = tell
-            runs = [trial.run(n_train, rng) for _ in range(self.n_repeats)]
-        self.feature_importances_ = runs[0].importances
-        self.estimator_ = runs[-1].model
+            runs = [trial.run(n_train, rng, heard) for _ in range(self.n_repeats)]
+        self._store(trial, runs)
+        self._check_conditional(trial)
+        return self
+
+    def _read(
+        self, X: Any, y: Any, holdout: tuple[Any, Any] | None
+    ) -> tuple[Array, Any, int | None]:
+        """The door: checked rows, held-out rows last, and the number of training rows if given."""
+        X, y, _ = validate_training(self, X, y)
+        if holdout is None:
+            return X, y, None
+        X_test, y_test = validate_rows(self, holdout[0], reset=False), plain_target(holdout[1])
+        if len(X_test) != len(y_test):
+            raise ValueError(
+                f"holdout has {len(X_test)} rows of X and {len(y_test)} values of y; pass the "
+                "same rows of both."
+            )
+        both = np.concatenate([np.asarray(y), np.asarray(y_test)])
+        return np.vstack([X, X_test]), both, X.shape[0]
+
+    def _trial(self, X: Array, y: Any, units: list[Index] | None = None) -> Trial:
+        estimator = self.estimator
+        if estimator is None:
+            from sobolev.convex import ConvexSIC  # the default critic
+
+            estimator = ConvexSIC()
+        return Trial(
+            X=X,
+            y=y,
+            units=self._units() if units is None else units,
+            estimator=estimator,
+            conditional=resolve_conditional(self.conditional).fit_validated(X),
+            scheme=resolve_scheme(self.scheme),
+            pvalue=resolve_pvalue(self.pvalue),
+            statistic=self.statistic,
+            shortlist=self.shortlist,
+            n_jobs=self.n_jobs,
+        )
+
+    def _units(self) -> list[Index]:
+        names = feature_names(self)
+        if self.feature_groups is None:
+            return [np.array([j]) for j in range(len(names))]
+        return list(disjoint_groups(self.feature_groups, names).values())
+
+    def _store(self, trial: Trial, runs: list[Run]) -> None:
+        self.estimator_ = unwrapped(runs[-1].critic)
+        self.conditional_ = getattr(trial.conditional, "model", trial.conditional)
         pvalues = _merged(np.stack([run.pvalues for run in runs]))
         self.pvalues_ = trial.spread(pvalues)
-        self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure))
+        self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure))  # Alg. 4, BH
         self.statistics_ = trial.spread(runs[-1].statistics)
         self.null_means_ = trial.spread(runs[-1].null_means)
         self.null_deviations_ = trial.spread(runs[-1].null_deviations)
         self.shortlist_ = np.flatnonzero(np.isfinite(self.pvalues_))
         self.support_ = np.nan_to_num(self.qvalues_, nan=2.0) <= self.fdr
+
+    def _check_conditional(self, trial: Trial) -> None:
+        """Diagnose the conditional model of the columns that were tested alone."""
         self.diagnostics_ = None
-        alone = [int(j) for j in self.shortlist_ if trial.alone[j]]
-        if self.diagnose and alone:
-            rows = X if names is None else pd.DataFrame(X, columns=names)
-            found = diagnose_conditional(self.conditional_, rows, alone)
-            self.diagnostics_ = found
-            warn_if_misfit(found, stacklevel=2)
-        return self
+        alone = np.sort([unit[0] for unit in trial.units if unit.size == 1])
+        tested = np.intersect1d(alone, self.shortlist_)
+        if self.diagnose and tested.size:
+            self.diagnostics_ = judge(trial.conditional, trial.X, feature_names(self), tested)
+            warn_if_misfit(self.diagnostics_, stacklevel=3)
+
+    def _evidence(self) -> dict[str, Array]:
+        return {
+            "statistic": self.statistics_,
+            "pvalue": self.pvalues_,
+            "qvalue": self.qvalues_,
+        }
+
+    def _summary_importances(self) -> Array:
+        return np.asarray(as_critic(self.estimator_).feature_importances_, dtype=float)
+
+    def _notes(self) -> dict[int, str]:
+        untested = np.flatnonzero(np.isnan(self.pvalues_))
+        failing = [] if self.diagnostics_ is None else self.diagnostics_.failing
+        return {int(j): "not tested" for j in untested} | dict.fromkeys(
+            failing, "the conditional model does not fit"
+        )
 
     def result(self, feature: int | str) -> HRTResult:
         """The test of one column, such as :func:`~sobolev.plotting.plot_null` shows.
@@ -257,10 +346,9 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         True
         """
         check_is_fitted(self, "support_")
-        names = getattr(self, "feature_names_in_", None)
-        unit = make_units({"feature": [feature]}, self.n_features_in_, names)[0]
-        j = int(unit[0])
-        name = f"x{j}" if names is None else str(names[j])
+        names = feature_names(self)
+        j = int(disjoint_groups({"feature": [feature]}, names)["feature"][0])
+        name = names[j]
         if np.isnan(self.pvalues_[j]):
             raise ValueError(
                 f"column {name!r} was not tested: it is not in shortlist_; raise shortlist."
@@ -273,15 +361,6 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             name,
         )
 
-    def _evidence(self) -> dict[str, Array]:
-        return {"statistic": self.statistics_, "pvalue": self.pvalues_, "qvalue": self.qvalues_}
-
-    def _summary_importances(self) -> Array:
-        return np.asarray(as_critic(self.estimator_).feature_importances_)
-
-    def _notes(self) -> dict[int, str]:
-        return {int(j): "not tested" for j in np.flatnonzero(np.isnan(self.pvalues_))}
-
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self, "support_")
         return self.support_
@@ -289,28 +368,26 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         check_fraction("fdr", self.fdr, low=0.0, high=1.0)
         check_option("statistic", self.statistic, STATISTICS)
-        check_option("pvalue", self.pvalue, ["saddlepoint", "montecarlo"])
-        check_fraction("test_size", resolve_scheme(self.scheme).test_size, low=0.0, high=0.9)
         check_option("procedure", self.procedure, PROCEDURES)
+        resolve_pvalue(self.pvalue)
+        resolve_scheme(self.scheme)
         check_count("n_repeats", self.n_repeats)
-        check_count("n_rounds", self.n_rounds)
         if self.shortlist is not None:
             check_count("shortlist", self.shortlist)
 
-    def _warn_if_hopeless(self, trial: Trial, given: int | None) -> None:
-        """Monte Carlo p-values have a floor; say so before the work."""
-        if self.pvalue == "saddlepoint":
+    def _warn_if_hopeless(self, trial: Trial, n_train: int | None) -> None:
+        """Monte Carlo p-values have a smallest value; say so before the work."""
+        if not trial.pvalue.smallest:
             return
-        edges = trial.edges(given)
-        tests = trial.list_size()
-        # Blocks at their floors together; two for the doubled median.
-        score = -ndtri_exp(-np.log(self.n_rounds + 1)) * np.sqrt(len(edges) - 1)
+        n_blocks = block_edges(trial.scheme, trial.X.shape[0], n_train).size - 1
+        # All blocks at their smallest values together; two for the doubled median.
+        score = -ndtri_exp(np.log(trial.pvalue.smallest)) * np.sqrt(n_blocks)
         smallest = float(np.exp(log_ndtr(-score))) * (2 if self.n_repeats > 1 else 1)
-        if smallest_qvalue(smallest, tests, self.procedure) > self.fdr:
+        if smallest_qvalue(smallest, trial.list_size, self.procedure) > self.fdr:
             warnings.warn(
-                f"the smallest p-value that n_rounds={self.n_rounds} can give, {smallest:.2g}, is "
-                f"too large for a single find among {tests} tests at fdr={self.fdr:g}; use "
-                'pvalue="saddlepoint", more rounds or a smaller shortlist.',
+                f"the smallest p-value that {trial.pvalue} can give, {smallest:.2g}, is too large "
+                f"for a single discovery among {trial.list_size} tests at fdr={self.fdr:g}; use "
+                'pvalue="saddlepoint", more draws or a smaller shortlist.',
                 SobolevWarning,
                 stacklevel=3,
             )
@@ -333,7 +410,7 @@ def hrt_test(
     estimator: Any = None,
     conditional: Any = "auto",
     statistic: str = "risk",
-    holdout: float = 0.5,
+    test_size: float = 0.5,
     random_state: RandomState = None,
 ) -> HRTResult:
     """Test whether one column matters given all others.
@@ -343,9 +420,11 @@ def hrt_test(
     X : array-like or DataFrame of shape (n, d)
     y : array-like of shape (n,)
     feature : int or str, or a list of them
-        The column, by position or name; several are replaced together.
-    estimator, conditional, statistic, holdout, random_state
+        The column, by position or name; several columns are replaced together.
+    estimator, conditional, statistic, random_state
         As in :class:`HRTSelector`.
+    test_size : float, default=0.5
+        Share of rows that are held out.
 
     Returns
     -------
@@ -359,19 +438,18 @@ def hrt_test(
     >>> hrt_test(data.data, data.target, feature=0, random_state=0).pvalue < 0.01
     True
     """
-    settings = HRTSelector(
-        estimator, conditional=conditional, statistic=statistic, scheme=Split(holdout)
+    selector = HRTSelector(
+        estimator, conditional=conditional, statistic=statistic, scheme=Split(test_size)
     )
-    settings._check_parameters()
-    X, y, _ = validate_training(settings, X, y)
-    names = getattr(settings, "feature_names_in_", None)
+    selector._check_parameters()
+    X, y, _ = validate_training(selector, X, y)
+    names = feature_names(selector)
     asked = list(feature) if isinstance(feature, (list, tuple, np.ndarray)) else [feature]
-    groups = make_units({"feature": asked}, X.shape[1], names)
-    trial = Trial(settings, X, y, groups[:1])
+    unit = disjoint_groups({"feature": asked}, names)["feature"]
+    trial = selector._trial(X, y, [unit])
     rng = check_generator(random_state)
-    order, n_train = rng.permutation(X.shape[0]), int(trial.edges(None)[0])
-    model = trial.first_fit(order[:n_train], rng)
-    test_rows = order[n_train:]
-    table = trial.table(trial.evaluator(model, test_rows), test_rows, 0)
-    name = " + ".join(str(names[j]) if names is not None else f"x{j}" for j in groups[0])
+    order, n_train = rng.permutation(X.shape[0]), int(block_edges(trial.scheme, len(X), None)[0])
+    critic, rows = trial.first_fit(order[:n_train], rng), order[n_train:]
+    table = trial.table(trial.evaluator(critic, rows), rows, 0)
+    name = " + ".join(names[j] for j in unit)
     return HRTResult(table.statistic, table.saddlepoint(), table.mean, table.deviation, name)

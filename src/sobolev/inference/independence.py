@@ -21,39 +21,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sl
 from sklearn.base import BaseEstimator
 
 from sobolev._random import RandomState, check_generator
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index
-from sobolev.convex.feature_maps import (
-    BoundMap,
-    LandmarkMap,
-    LinearMap,
-    MapSpec,
-    median_squared_distance,
-    squared_distances,
-)
 from sobolev.convex.fitting import blas_threads
-from sobolev.convex.solvers import Penalties, alternating
+from sobolev.convex.kernel_family import KernelCritic, kernel_family, response_bases
 from sobolev.exceptions import DataWarning
 from sobolev.inference.permutation import permutation_pvalue, permutations
 from sobolev.targets import TargetEncoder
 from sobolev.validation import validate_training
-
-BANDWIDTHS = (0.05, 0.25, 1.0, 4.0)
-# tau, and the ridge of the response's kernels relative to n.
-RIDGE = 0.01
-# lam of the tested statistic, and of the sparser critic that importances are read from.
-LAM, IMPORTANCE_LAM = 1e-3, 0.1
-MAX_LANDMARKS = 300
-MAX_RESPONSES = 30
-# Functions of the response that the ridge all but removes are left out.
-MIN_SHARE = 0.02
-# Up to this many features each one is also tested alone.
-MAX_SINGLE = 200
-SINGLE_LANDMARKS = 20
 
 
 @dataclass(frozen=True)
@@ -85,16 +63,6 @@ class SICTestResult:
 
     def __repr__(self) -> str:
         return f"SICTestResult(statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g})"
-
-
-@dataclass(frozen=True)
-class _Critic:
-    """A kernel on x: its name, columns, bound map and the factor F of its quadratic form."""
-
-    name: str
-    columns: Index
-    bound: BoundMap
-    factor: Array
 
 
 def sic_test(
@@ -160,7 +128,7 @@ def sic_test(
     encoder = TargetEncoder(target_type).fit(y, p)
     with blas_threads(Z.shape[0]):
         responses = response_bases(encoder.transform(y), p, encoder.classes_ is None)
-        critics = _critics(Z, p, rng)
+        critics = kernel_family(Z, p, rng)
         order = permutations(Z.shape[0], n_permutations, rng, blocks)
         # Rows: the members of the family, by critic and response. The observed value comes first.
         values = np.stack(
@@ -177,7 +145,7 @@ def sic_test(
             list(responses)[winner % len(responses)],
         )
         importances = np.zeros(X.shape[1])
-        importances[standardizer.varying] = _importances(Z, responses[response], p, critic)
+        importances[standardizer.varying] = critic.importances(Z, responses[response], p)
     return SICTestResult(
         statistic=float(statistics[0]),
         pvalue=permutation_pvalue(float(statistics[0]), statistics[1:]),
@@ -188,67 +156,7 @@ def sic_test(
     )
 
 
-def response_bases(psi: Array, p: Array, numeric: bool) -> dict[str, Array]:
-    """Encodings of the response: psi itself and, for numbers, ridge-whitened Gaussian kernels.
-
-    The columns of the kernel encoding are the leading eigenvectors of the centred kernel matrix,
-    scaled by w / (w + ridge): its inner products are the regularised projection onto the kernel's
-    functions.
-    """
-    bases = {"linear": psi}
-    if not numeric:
-        return {"labels": psi}
-    n = psi.shape[0]
-    metric = np.ones(psi.shape[1])
-    median = median_squared_distance(psi, metric, p)
-    # Beyond 2,000 rows, functions at a subset of rows span the encoding.
-    centers = psi[:: max(1, n // 500)] if n > 2000 else psi
-    D = squared_distances(psi, centers, metric)
-    for bandwidth in BANDWIDTHS:
-        K = np.exp(-0.5 * D / (bandwidth * median))
-        K -= K.mean(axis=0)
-        if centers is psi:
-            K -= K.mean(axis=1, keepdims=True)
-            w, V = sl.eigh(K, subset_by_index=[max(0, n - MAX_RESPONSES), n - 1])
-        else:
-            V, s, _ = sl.svd(K, full_matrices=False)
-            w, V = s[:MAX_RESPONSES] * np.sqrt(n / len(centers)), V[:, :MAX_RESPONSES]
-        share = np.maximum(w, 0.0) / (np.maximum(w, 0.0) + RIDGE * n)
-        keep = share > MIN_SHARE
-        bases[f"bandwidth {bandwidth:g}"] = V[:, keep] * np.sqrt(n * share[keep])
-    return bases
-
-
-def _critics(Z: Array, p: Array, rng: np.random.Generator) -> list[_Critic]:
-    """The kernels on x: all features together at several bandwidths, and each alone."""
-    d = Z.shape[1]
-    together: list[tuple[str, MapSpec]] = [("linear", LinearMap())]
-    together += [
-        (f"bandwidth {b:g}", LandmarkMap(MAX_LANDMARKS, bandwidth=b, linear=False))
-        for b in BANDWIDTHS
-    ]
-    critics = [_critic(name, np.arange(d), spec, Z, p, rng) for name, spec in together]
-    if 1 < d <= MAX_SINGLE:
-        alone = LandmarkMap(SINGLE_LANDMARKS, bandwidth=0.25, linear=True)
-        critics += [_critic(f"column {j}", np.array([j]), alone, Z, p, rng) for j in range(d)]
-    return critics
-
-
-def _critic(
-    name: str, columns: Index, spec: MapSpec, Z: Array, p: Array, rng: np.random.Generator
-) -> _Critic:
-    X = Z[:, columns]
-    bound = spec.bind(X, np.ones(columns.size), p, rng)
-    forms = bound.forms(X, np.zeros((X.shape[0], 1)), p)
-    # Uniform eta gives every feature the weight d.
-    A = forms.system(np.full(columns.size, float(columns.size)), LAM, 1.0, RIDGE)
-    factor = sl.solve_triangular(
-        sl.cholesky(A, lower=True), (bound.values(X) - forms.mean).T, lower=True
-    )
-    return _Critic(name, columns, bound, factor.T)
-
-
-def _permuted_sic(critics: list[_Critic], psi: Array, order: Index) -> Array:
+def _permuted_sic(critics: list[KernelCritic], psi: Array, order: Index) -> Array:
     """SIC of each critic for the response as it is, then permuted: |F' psi|² / (2 n²)."""
     n, k = psi.shape
     factors = np.vstack([critic.factor.T for critic in critics])
@@ -262,10 +170,3 @@ def _permuted_sic(critics: list[_Critic], psi: Array, order: Index) -> Array:
         squares = np.square(factors @ stacked).reshape(factors.shape[0], len(part), k).sum(axis=2)
         out[:, start : start + len(part)] = np.add.reduceat(squares, first, axis=0)
     return out / (2 * n**2)
-
-
-def _importances(Z: Array, psi: Array, p: Array, critic: _Critic) -> Array:
-    """Importances of the features at the fixed point."""
-    forms = critic.bound.forms(Z, psi, p)
-    penalties = Penalties(lam=IMPORTANCE_LAM, rho=1.0, tau=RIDGE)
-    return alternating(forms, penalties, max_iter=50).eta

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from sobolev._random import RandomState, spawn
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index, Mask
-from sobolev.exceptions import DataWarning
-from sobolev.validation import column_names, validate_rows
+from sobolev.exceptions import ConstantColumnWarning
+from sobolev.validation import feature_names, list_some, validate_rows
 
 MIN_ROWS = 3
 
@@ -50,25 +50,30 @@ class KnockoffSampler(BaseEstimator):
         -------
         self
         """
-        checked = validate_rows(self, X, reset=True)
-        n = checked.shape[0]
+        return self.fit_validated(validate_rows(self, X, reset=True))
+
+    def fit_validated(self: Sampler, X: Array, names: Any = None) -> Sampler:
+        """Learn from rows that were checked at the door, of columns with these names."""
+        n, self.n_features_in_ = X.shape
+        if names is not None:
+            self.feature_names_in_ = names
         if n < MIN_ROWS:
             raise ValueError(f"n_samples = {n} is too few for knockoffs; pass {MIN_ROWS} or more.")
-        self.varying_ = Standardizer.fit(checked, np.full(n, 1 / n)).varying
+        self.varying_ = Standardizer.fit(X, np.full(n, 1 / n)).varying
         if not self.varying_.all():
-            names = column_names(X, checked.shape[1])
             same = np.flatnonzero(~self.varying_)
-            shown = ", ".join(names[j] for j in same[:5]) + (" …" if same.size > 5 else "")
+            all_names = feature_names(self)
+            listed = list_some([repr(all_names[j]) for j in same])
             warnings.warn(
                 f"{same.size} constant columns are their own knockoffs and cannot be discovered: "
-                f"{shown}.",
-                DataWarning,
-                stacklevel=2,
+                f"{listed}.",
+                ConstantColumnWarning,
+                stacklevel=3,
             )
-        self._constant = checked[:, ~self.varying_]
+        self._constant = X[:, ~self.varying_]
         self._n_rows = n
         if self.varying_.any():
-            self._fit(checked[:, self.varying_])
+            self._fit(X[:, self.varying_])
         return self
 
     def sample(self, random_state: RandomState = None) -> Array:

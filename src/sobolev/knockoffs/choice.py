@@ -48,7 +48,7 @@ def resolve_sampler(sampler: Any, X: Array, labels: Index | None = None) -> Any:
         check_option("sampler", sampler, ["auto", *SAMPLERS])
         if sampler == "gaussian" and labels is not None:
             members = [np.flatnonzero(labels == g).tolist() for g in np.unique(labels)]
-            return GaussianKnockoffs(groups=members)
+            return GaussianKnockoffs(feature_groups=members)
         return SAMPLERS[sampler]()
     if hasattr(sampler, "fit") and hasattr(sampler, "sample"):
         return clone(sampler) if hasattr(sampler, "get_params") else sampler
@@ -78,9 +78,9 @@ def check_groups(sampler: Any, labels: Index, names: Sequence[str] | None = None
     names : sequence of str, optional
         Of the columns.
     """
-    if not isinstance(sampler, GaussianKnockoffs) or sampler.groups is None:
+    if not isinstance(sampler, GaussianKnockoffs) or sampler.feature_groups is None:
         return
-    own = group_labels(sampler.groups, labels.size, names)
+    own = group_labels(sampler.feature_groups, labels.size, names)
     for g in np.unique(own):
         members = np.flatnonzero(own == g)
         if np.unique(labels[members]).size > 1:
@@ -88,5 +88,5 @@ def check_groups(sampler: Any, labels: Index, names: Sequence[str] | None = None
             raise ValueError(
                 f"the sampler makes group knockoffs of the columns {shown}, which may only be "
                 "swapped together, but they are selected apart; pass the groups of the sampler as "
-                "groups, too, or a sampler without groups."
+                "feature_groups of the selector, too, or a sampler without groups."
             )

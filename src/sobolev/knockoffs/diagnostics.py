@@ -140,7 +140,7 @@ def diagnose_knockoffs(
     X: Any,
     X_knockoff: Any,
     *,
-    groups: GroupsLike | None = None,
+    feature_groups: GroupsLike | None = None,
     classifier: Any = None,
     random_state: RandomState = 0,
 ) -> KnockoffDiagnostics:
@@ -155,7 +155,7 @@ def diagnose_knockoffs(
     ----------
     X, X_knockoff : array-like or DataFrame of shape (n, p)
         At least 10 rows.
-    groups : mapping or sequence of sequences, optional
+    feature_groups : mapping or sequence of sequences, optional
         Disjoint groups of columns that are swapped together.
     classifier : estimator, False or None, default=None
         Tells rows from rows with swapped pairs; None is a random forest, False leaves this out.
@@ -189,7 +189,7 @@ def diagnose_knockoffs(
     n, p = X.shape
     if n < MIN_ROWS:
         raise ValueError(f"X has {n} rows; at least {MIN_ROWS} are needed to judge.")
-    labels = np.arange(p) if groups is None else group_labels(groups, p, names)
+    labels = np.arange(p) if feature_groups is None else group_labels(feature_groups, p, names)
     found = compare_moments(X, X_knockoff, labels)
     if names is not None:
         found = replace(found, names=tuple(str(name) for name in names))
@@ -293,7 +293,7 @@ def warn_if_misfit(diagnostics: KnockoffDiagnostics, stacklevel: int = 2) -> Non
     shown = list_some([repr(name) for name in bad], SHOWN)
     warnings.warn(
         f"the knockoffs do not look like {shown}; more than the nominal share of "
-        f"discoveries may be false. Remedy in Python: {'; '.join(remedies)}.",
+        f"discoveries may be false. Remedy: {'; '.join(remedies)}.",
         KnockoffModelWarning,
         stacklevel=stacklevel + 1,
     )

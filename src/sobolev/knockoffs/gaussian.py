@@ -32,7 +32,7 @@ class GaussianKnockoffs(KnockoffSampler):
         the standardised columns; a matrix is taken as it is, with the column means as location.
     method : {"mvr", "sdp", "maxent", "equi"}, default="mvr"
         How the S-matrix is chosen, see :func:`~sobolev.knockoffs.solve_s`.
-    groups : list of lists or mapping, optional
+    feature_groups : list of lists or mapping, optional
         Disjoint groups of columns that are swapped together: S is block diagonal.
     block_size : int, optional
         For thousands of columns, see :func:`~sobolev.knockoffs.solve_s`; not with groups.
@@ -62,18 +62,18 @@ class GaussianKnockoffs(KnockoffSampler):
         self,
         covariance: Any = None,
         method: str = "mvr",
-        groups: GroupsLike | None = None,
+        feature_groups: GroupsLike | None = None,
         block_size: int | None = None,
     ) -> None:
         self.covariance = covariance
         self.method = method
-        self.groups = groups
+        self.feature_groups = feature_groups
         self.block_size = block_size
 
     def _fit(self, X: Array) -> None:
         check_option("method", self.method, METHODS)
-        if self.groups is not None and self.block_size is not None:
-            raise ValueError("block_size does not go with groups; leave one of them out.")
+        if self.feature_groups is not None and self.block_size is not None:
+            raise ValueError("block_size does not go with feature_groups; leave one of them out.")
         location, covariance = self._model(X)
         correlation, deviations = correlation_of(covariance)
         correlation, self.shift_ = repair_correlation(correlation)
@@ -84,7 +84,7 @@ class GaussianKnockoffs(KnockoffSampler):
         assert L is not None
         precision = inverse_of(L)
         Z = (X - location) / deviations
-        if self.groups is None:
+        if self.feature_groups is None:
             s = solve_s(correlation, self.method, block_size=self.block_size)
             self.s_ = self._expanded(s * deviations**2)
             coefficients = precision * s
@@ -121,9 +121,9 @@ class GaussianKnockoffs(KnockoffSampler):
         return given[np.ix_(self.varying_, self.varying_)]
 
     def _group_s(self, correlation: Array) -> Array:
-        assert self.groups is not None
+        assert self.feature_groups is not None
         names = getattr(self, "feature_names_in_", None)
-        labels = group_labels(self.groups, self.n_features_in_, names)
+        labels = group_labels(self.feature_groups, self.n_features_in_, names)
         return solve_group_correlation(correlation, labels[self.varying_], self.method)
 
     def _sample(self, rng: np.random.Generator) -> Array:

@@ -10,7 +10,7 @@ from scipy.linalg import block_diag, eigh
 
 from sobolev._parameters import check_option
 from sobolev._typing import Array, Index
-from sobolev.criterion import parse_groups
+from sobolev.criterion import disjoint_groups
 from sobolev.knockoffs._linalg import correlation_of, repair_correlation
 from sobolev.knockoffs._newton import Ties
 from sobolev.knockoffs.s_matrix import METHODS, solve_correlation
@@ -35,13 +35,11 @@ def group_labels(
     -------
     array of int, shape (n_features,)
     """
-    parsed = parse_groups(groups, n_features, feature_names)
-    count = parsed.n_memberships
-    if (count > 1).any():
-        j = int(np.flatnonzero(count > 1)[0])
-        name = f"column {j}" if feature_names is None else f"column {feature_names[j]!r}"
-        raise ValueError(f"{name} belongs to {count[j]} groups; knockoffs need disjoint ones.")
-    return np.asarray(parsed.membership.tocsc().indices, dtype=np.intp)
+    names = [f"x{j}" for j in range(n_features)] if feature_names is None else feature_names
+    labels = np.empty(n_features, dtype=np.intp)
+    for label, columns in enumerate(disjoint_groups(groups, names).values()):
+        labels[columns] = label
+    return labels
 
 
 def solve_group_s(sigma: Any, groups: GroupsLike, method: str = "mvr") -> Array:

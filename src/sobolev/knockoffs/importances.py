@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.linear_model import lars_path
 
 from sobolev._typing import Array, Index
+from sobolev.critic import unwrapped
 from sobolev.exceptions import ConvergenceWarning
-from sobolev.inference.tables import make_evaluator
-from sobolev.inference.trial import feature_importances
 from sobolev.targets import TargetEncoder
 from sobolev.validation import take_rows
 
@@ -23,19 +21,20 @@ N_FOLDS = 5
 SHORT_PATH = 0.01
 
 
-def model_importances(model: Any, n_columns: int) -> Array:
-    """Importances or absolute coefficients of a fitted model or pipeline."""
+def model_importances(critic: Any, n_columns: int) -> Array:
+    """Importances of a fitted critic, checked."""
+    name = type(unwrapped(critic)).__name__
     try:
-        found = feature_importances(model)
+        found = np.asarray(critic.feature_importances_, dtype=float)
     except TypeError as error:
         raise TypeError(
-            f"{type(model).__name__} has neither feature_importances_ nor coef_; use "
+            f"{name} has neither feature_importances_ nor coef_; use "
             'statistic="swap", which needs predictions only.'
         ) from error
     if found.shape != (n_columns,) or not np.isfinite(found).all():
         raise ValueError(
-            f"{type(model).__name__} has {found.size} importances for {n_columns} columns, or some "
-            'that are not finite; use statistic="swap", which needs predictions only.'
+            f"{name} has {found.size} importances for {n_columns} columns, or some that are not "
+            'finite; use statistic="swap", which needs predictions only.'
         )
     return found
 
@@ -83,14 +82,14 @@ def _entries(design: Array, response: Array) -> Array:
 
 
 def swap_importances(
-    model: Any, design: Array, y: Any, units: Sequence[Index], rng: np.random.Generator
+    critic: Any, design: Array, y: Any, units: Sequence[Index], rng: np.random.Generator
 ) -> Array:
     """The loss on unseen rows when the partner stands in for a column, less the loss as it is.
 
     Parameters
     ----------
-    model : estimator
-        Regressor (squared error), classifier (log loss) or SIC (minus the risk).
+    critic : Critic
+        Its loss is minus the risk: the squared error of a regressor, the log loss of a classifier.
     design : array of shape (n, 2 m)
         Pairs are column j and column m + j.
     y : array-like of shape (n,)
@@ -103,14 +102,14 @@ def swap_importances(
     array of shape (2 m,)
     """
     n, m = design.shape[0], design.shape[1] // 2
-    _check_labels(model, y)
+    _check_labels(critic, y)
     folds = _folds(y, n, rng)
     total = np.zeros(2 * m)
     for k in range(int(folds.max()) + 1):
         test = folds == k
         held_out = design[test]
-        model.fit(design[~test], take_rows(y, ~test))
-        evaluator = make_evaluator(model, held_out, take_rows(y, test), "risk")
+        critic.fit_validated(design[~test], take_rows(y, ~test))
+        evaluator = critic.evaluator(held_out, take_rows(y, test), "risk")
         for unit in units:
             both = np.concatenate([unit, unit + m])
             one, other = held_out[:, unit], held_out[:, unit + m]
@@ -122,20 +121,16 @@ def swap_importances(
     return total
 
 
-def _check_labels(model: Any, y: Any) -> None:
+def _check_labels(critic: Any, y: Any) -> None:
     """A label of a single row would be unknown where that row is held out."""
-    remedy = ""
-    if not is_classifier(model):
-        if not hasattr(model, "target_type"):
-            return
-        if TargetEncoder(model.target_type).fit(y).classes_ is None:
-            return
-        remedy = ' If they are numbers, set target_type="regression".'
+    if not critic.reads_labels(y):
+        return
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     if counts.min() < 2:
         raise ValueError(
             f'y holds {labels[counts.argmin()].item()!r} only once; statistic="swap" needs '
-            f"two rows or more of each label.{remedy}"
+            "two rows or more of each label. If they are numbers, give the estimator "
+            'target="regression".'
         )
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
@@ -33,28 +32,27 @@ from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.groups import group_labels
 from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
 from sobolev.summary import SummaryMixin
-from sobolev.validation import validate_training
+from sobolev.validation import feature_names, validate_training
 
 
 class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     """Select the columns that beat their knockoffs, at a false discovery rate.
 
     Knockoffs are copies of the columns that know nothing of y but are related to each other and to
-    the columns as the columns are. The estimator is fitted to both; a column is selected if it is
-    so much more important than its knockoff that few of its kind are so by chance.
+    the columns as the columns are. The estimator is fitted to both. A column is selected if it is
+    more important than its knockoff by a margin that chance rarely produces.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
-        :class:`~sobolev.ConvexSIC` with 300 landmarks (None), or any estimator with
-        ``feature_importances_`` or ``coef_``. It sees standardised columns and knockoffs in random
-        order.
+        :class:`~sobolev.ConvexSIC` (None), or any estimator with ``feature_importances_`` or
+        ``coef_``. It sees standardised columns and knockoffs in random order.
     sampler : str or object, default="auto"
         "gaussian", "copula", "sequential", "lowrank", "fixed", or an object with ``fit(X)`` and
         ``sample(random_state)``. "auto" is "sequential" if a column has at most ten values, else
         "gaussian".
     fdr : float, default=0.1
-        The false discovery rate.
+        Level of the false discovery rate.
     offset : {0, 1}, default=1
         Of the threshold. With one draw 1 is knockoff+, which controls the false discovery rate,
         and 0 the filter of the SIC paper, which has more power but controls only the modified
@@ -62,20 +60,22 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         controlled with either: 0 stops every draw earlier, which finds more where few draws reach
         a threshold with 1, and elsewhere asks for more agreement between draws.
     n_draws : int, default=1
-        Draws of knockoffs. With more than one, e-values of all draws, each at level ``fdr / 2``,
-        are averaged and selected from by e-BH: where effects are strong the selection depends
-        less on the seed.
+        Number of draws of knockoffs. With more than one, e-values of all draws, each at level
+        ``fdr / 2``, are averaged and selected from by e-BH: where effects are strong the selection
+        depends less on the seed.
     statistic : {"difference", "signed_max", "lasso_path", "swap"}, default="difference"
         How importances become a signed statistic, see
         :func:`~sobolev.knockoffs.knockoff_statistics`.
-    groups : mapping or sequence of sequences, optional
+    feature_groups : mapping or sequence of sequences, optional
         Disjoint groups of columns, by name or position, that are selected together.
     diagnose : bool, default=True
-        Compare moments of columns and knockoffs and warn where they differ.
+        Whether to compare moments of columns and knockoffs and warn where they differ.
     random_state : int, Generator, RandomState or None, default=None
-        Decides the knockoffs, and open random states of the estimator.
+        Determines the knockoffs and the open random states of the estimator.
     n_jobs : int or None, default=None
-        Processes for the draws; the result does not depend on it.
+        Number of processes for the draws; the result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar, 2 also prints a line for each draw.
 
     Attributes
     ----------
@@ -93,14 +93,14 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     support_ : array of bool, shape (p,)
         The selected columns.
     feature_importances_ : array of shape (p,)
-        Of the columns, not the knockoffs; the mean over draws.
+        Importances of the columns, not of the knockoffs; the mean over draws.
     sampler_ : object
         The fitted sampler.
     estimator_ : estimator or None
         The last fit: to the varying columns and their knockoffs, each pair in random order.
     diagnostics_ : KnockoffDiagnostics or None
-        Of the first draw, without the classifier; None for fixed-X knockoffs, which need no model
-        of the columns.
+        Diagnostics of the first draw, without the classifier; None for fixed-X knockoffs, which
+        need no model of the columns.
 
     See Also
     --------
@@ -151,7 +151,6 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.verbose = verbose
         self.estimator = estimator
         self.sampler = sampler
         self.fdr = fdr
@@ -162,6 +161,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self.diagnose = diagnose
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> KnockoffSelector:
         """Draw knockoffs, fit and select.
@@ -177,30 +177,27 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         """
         self._check_parameters()
         X, y, _ = validate_training(self, X, y)
-        p, names = X.shape[1], getattr(self, "feature_names_in_", None)
-        labels = (
-            np.arange(p)
-            if self.feature_groups is None
-            else group_labels(self.feature_groups, p, names)
-        )
+        names, grouped = feature_names(self), self.feature_groups is not None
+        labels = np.arange(len(names))
+        if grouped:
+            labels = group_labels(self.feature_groups, len(names), names)
         self._warn_if_hopeless(labels[np.ptp(X, axis=0) > 0])
-        self.sampler_ = resolve_sampler(
-            self.sampler, X, None if self.feature_groups is None else labels
-        )
+        self.sampler_ = resolve_sampler(self.sampler, X, labels if grouped else None)
         check_groups(self.sampler_, labels, names)
         self._warn_if_unsuited()
-        named = names is not None and isinstance(self.sampler_, KnockoffSampler)
-        self.sampler_.fit(pd.DataFrame(X, columns=names) if named else X)
+        if isinstance(self.sampler_, KnockoffSampler):
+            self.sampler_.fit_validated(X, getattr(self, "feature_names_in_", None))
+        else:
+            self.sampler_.fit(X)
         with Progress(self.verbose) as progress:
-            progress.stage("drawing knockoffs and fitting", total=self.n_draws)
-            runs = self._run(X, y, labels)
+            progress.stage("fitting columns and knockoffs", self.n_draws)
+            runs = self._run(X, y, labels, progress)
         self._select(np.stack([run.W for run, _ in runs]), labels)
         self.feature_importances_ = np.mean([run.importances[0] for run, _ in runs], axis=0)
         self.estimator_ = runs[-1][0].model
         self.diagnostics_ = runs[0][1]
         if self.diagnostics_ is not None:
-            if names is not None:
-                self.diagnostics_ = replace(self.diagnostics_, names=tuple(map(str, names)))
+            self.diagnostics_ = replace(self.diagnostics_, names=tuple(names))
             warn_if_misfit(self.diagnostics_, stacklevel=2)
         return self
 
@@ -223,13 +220,11 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         least = self._level if self.offset == 1 else self.fdr
         if (self.offset == 0 and self.n_draws == 1) or least * count * (1 + 1e-12) >= 1:
             return
-        fewer = ", take one draw" if self.n_draws > 1 and self.offset == 1 else ""
-        draws = "1 draw" if self.n_draws == 1 else f"{self.n_draws} draws"
+        fewer = ", draw once" if self.n_draws > 1 and self.offset == 1 else ""
         warnings.warn(
-            f"nothing can be selected: {count} {what} vary, but a false discovery rate of "
-            f"{self.fdr:g} with {draws} of the knockoffs and offset {self.offset} needs "
-            f"{np.ceil(1 / least):.0f} or more; raise the rate{fewer}, or use the holdout "
-            "randomization test.",
+            f"nothing can be selected: {count} {what} vary, but level {self.fdr:g} with "
+            f"{self.n_draws} draws and offset {self.offset} needs {np.ceil(1 / least):.0f} or "
+            f"more; raise the level{fewer}, or use the holdout randomization test.",
             SobolevWarning,
             stacklevel=3,
         )
@@ -243,7 +238,9 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _run(self, X: Array, y: Any, labels: Index) -> list[tuple[Evaluation, Any]]:
+    def _run(
+        self, X: Array, y: Any, labels: Index, progress: Progress
+    ) -> list[tuple[Evaluation, Any]]:
         """Statistics of every draw, diagnostics of the first, the model of the last."""
         look = self.diagnose and not isinstance(self.sampler_, FixedXKnockoffs)
         settings = (self.sampler_, X, y, self.estimator, self.statistic, labels)
@@ -251,7 +248,12 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             delayed(_draw)(*settings, rng, look and k == 0, k == self.n_draws - 1)
             for k, rng in enumerate(spawn(self.random_state, self.n_draws))
         ]
-        return list(Parallel(n_jobs=self.n_jobs if self.n_draws > 1 else None)(tasks))
+        n_jobs = self.n_jobs if self.n_draws > 1 else None
+        runs = []
+        for number, run in enumerate(Parallel(n_jobs=n_jobs, return_as="generator")(tasks), 1):
+            runs.append(run)
+            progress.step(f"draw {number} of {self.n_draws}", number)
+        return runs
 
     def _select(self, W: Array, labels: Index) -> None:
         """From the statistics of the groups in each draw to selected columns."""
@@ -269,6 +271,13 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
 
     def _evidence(self) -> dict[str, Array]:
         return {"W": self.statistics_, "qvalue": self.qvalues_}
+
+    def _notes(self) -> dict[int, str]:
+        failing = [] if self.diagnostics_ is None else self.diagnostics_.failing
+        constant = np.flatnonzero(~getattr(self.sampler_, "varying_", np.ones(0, dtype=bool)))
+        return dict.fromkeys(failing, "the knockoff does not look like the column") | dict.fromkeys(
+            constant.tolist(), "constant"
+        )
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self, "support_")

@@ -17,7 +17,7 @@ import numpy as np
 from sobolev._parameters import check_option
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index
-from sobolev.inference.trial import N_LANDMARKS
+from sobolev.critic import as_critic, unwrapped
 from sobolev.knockoffs.groups import GroupsLike, group_labels
 from sobolev.knockoffs.importances import (
     entry_importances,
@@ -61,7 +61,7 @@ def knockoff_statistics(
     estimator: Any = None,
     statistic: str = "difference",
     *,
-    groups: GroupsLike | None = None,
+    feature_groups: GroupsLike | None = None,
     random_state: RandomState = 0,
 ) -> Array:
     r"""The statistic W of each column: large where it matters more than its knockoff.
@@ -81,9 +81,9 @@ def knockoff_statistics(
     y : array-like of shape (n,)
     estimator : estimator or None, default=None
         With ``feature_importances_`` or ``coef_``, for "swap" with predictions; None is
-        :class:`~sobolev.ConvexSIC` with 300 landmarks. Not for "lasso_path".
+        :class:`~sobolev.ConvexSIC`. Not for "lasso_path".
     statistic : {"difference", "signed_max", "lasso_path", "swap"}, default="difference"
-    groups : mapping or sequence of sequences, optional
+    feature_groups : mapping or sequence of sequences, optional
         Disjoint groups of columns, by position; importances are summed in each.
     random_state : int, Generator, RandomState or None, default=0
         For the coins, the folds and the open random states of the estimator.
@@ -110,7 +110,7 @@ def knockoff_statistics(
             "shape."
         )
     p = X.shape[1]
-    labels = np.arange(p) if groups is None else group_labels(groups, p)
+    labels = np.arange(p) if feature_groups is None else group_labels(feature_groups, p)
     rng = check_generator(random_state)
     return evaluate(X, X_knockoff, y, estimator, statistic, labels, rng).W
 
@@ -132,11 +132,13 @@ def evaluate(
     elif statistic == "lasso_path":
         found = entry_importances(pairs.design, y)
     else:
-        model = _fresh(estimator, rng)
+        critic = _fresh(estimator, rng)
         if statistic == "swap":
-            found = swap_importances(model, pairs.design, y, pairs.units(), rng)
+            found = swap_importances(critic, pairs.design, y, pairs.units(), rng)
         else:
-            found = model_importances(model.fit(pairs.design, y), 2 * pairs.n_pairs)
+            critic = critic.fit_validated(pairs.design, y)
+            found = model_importances(critic, 2 * pairs.n_pairs)
+        model = unwrapped(critic)
     importances = pairs.restore(found)
     sums = np.stack([np.bincount(labels, side, pairs.same.size) for side in importances])
     W = signed_statistics(sums[0], sums[1], CONTRASTS[statistic])
@@ -189,9 +191,8 @@ def _vector(y: Any) -> Any:
 
 
 def _fresh(estimator: Any, rng: np.random.Generator) -> Any:
-    from sobolev.convex import ConvexSIC
+    if estimator is None:
+        from sobolev.convex import ConvexSIC  # the default critic
 
-    model = seeded(ConvexSIC() if estimator is None else estimator, rng)
-    if isinstance(model, ConvexSIC) and model.n_components is None:
-        model.set_params(n_components=N_LANDMARKS)
-    return model
+        estimator = ConvexSIC()
+    return as_critic(seeded(estimator, rng)).for_testing()

@@ -1,4 +1,4 @@
-"""What a user chooses: the architecture of a critic.
+"""Architectures: the critics of (x, y) and the networks of x that a user can choose.
 
 A critic is a name ("small", "big", "bilinear"), one of the specifications below with its own
 widths, or any callable ``(n_features, n_targets) -> torch.nn.Module`` of (x, y).
@@ -7,89 +7,75 @@ widths, or any callable ``(n_features, n_targets) -> torch.nn.Module`` of (x, y)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator
 
 from sobolev._parameters import check_fraction
-from sobolev.neural.arrays import Array
+from sobolev.neural.arrays import Array, is_module
 from sobolev.neural.layers import Stack
-from sobolev.neural.networks import Bilinear, Branched, Network, Perceptron, Wrapped
+from sobolev.neural.networks import Bilinear, Branched, Network, Perceptron
 
 Rngs = Sequence[np.random.Generator]
 
 
+@dataclass(eq=False, repr=False)
 class SmallCritic(BaseEstimator):
-    """The concatenation of x and y through dense layers; homogeneous without biases.
+    """The small critic of the paper: dense layers of x and y side by side.
 
     Parameters
     ----------
     widths : sequence of int, default=(100, 100)
-        The hidden layers.
+        Widths of the hidden layers.
     dropout : float, default=0.3
-        The share of activations left out of an update, to the next 1/256.
+        Share of activations dropped in an update, rounded to a multiple of 1/256.
     slope : float, default=0.0
-        The slope below zero; 0 is the ReLU.
+        Slope of the activation below zero; 0 is the ReLU.
     bias : bool, default=False
-        Whether layers have biases. Without them f = ⟨∂f/∂x, x⟩ + ⟨∂f/∂y, y⟩.
+        Whether layers have biases. Without them f = ⟨∂f/∂x, x⟩ + ⟨∂f/∂y, y⟩ (homogeneous).
     """
 
-    def __init__(
-        self,
-        widths: Sequence[int] = (100, 100),
-        dropout: float = 0.3,
-        slope: float = 0.0,
-        bias: bool = False,
-    ) -> None:
-        self.widths = widths
-        self.dropout = dropout
-        self.slope = slope
-        self.bias = bias
+    widths: Sequence[int] = (100, 100)
+    dropout: float = 0.3
+    slope: float = 0.0
+    bias: bool = False
 
     def build(self, rngs: Rngs, n_features: int, n_targets: int) -> Network:
         """An ensemble with random parameters, one generator for each member."""
         return _perceptron(rngs, n_features, n_targets, 1, self)
 
 
+@dataclass(eq=False, repr=False)
 class BigCritic(BaseEstimator):
-    """A branch for x, one for y, and dense layers that join them.
+    """The big critic of the paper: a branch for x, a branch for y, and dense layers of both.
 
     Parameters
     ----------
     widths : sequence of int, default=(100, 100)
-        The layers of the branch of x.
+        Widths of the layers in the branch of x.
     target_widths : sequence of int, default=(100, 100)
-        The layers of the branch of y.
+        Widths of the layers in the branch of y.
     joint_widths : sequence of int, default=(100, 100)
-        The hidden layers after the branches.
+        Widths of the hidden layers after the branches.
     dropout : float, default=0.0
-        The share of activations left out of an update, to the next 1/256.
+        Share of activations dropped in an update, rounded to a multiple of 1/256.
     slope : float, default=0.01
-        The slope below zero.
+        Slope of the activation below zero.
     bias : bool, default=True
         Whether layers have biases.
     """
 
-    def __init__(
-        self,
-        widths: Sequence[int] = (100, 100),
-        target_widths: Sequence[int] = (100, 100),
-        joint_widths: Sequence[int] = (100, 100),
-        dropout: float = 0.0,
-        slope: float = 0.01,
-        bias: bool = True,
-    ) -> None:
-        self.widths = widths
-        self.target_widths = target_widths
-        self.joint_widths = joint_widths
-        self.dropout = dropout
-        self.slope = slope
-        self.bias = bias
+    widths: Sequence[int] = (100, 100)
+    target_widths: Sequence[int] = (100, 100)
+    joint_widths: Sequence[int] = (100, 100)
+    dropout: float = 0.0
+    slope: float = 0.01
+    bias: bool = True
 
     def build(self, rngs: Rngs, n_features: int, n_targets: int) -> Network:
         """An ensemble with random parameters, one generator for each member."""
@@ -102,38 +88,31 @@ class BigCritic(BaseEstimator):
         )
 
 
+@dataclass(eq=False, repr=False)
 class BilinearCritic(BaseEstimator):
     """phi(x)' V psi(y): bilinear in features of x and features of y.
 
     Parameters
     ----------
     widths : sequence of int, default=(100, 100)
-        The layers of phi.
+        Widths of the layers of phi.
     target_widths : sequence of int, default=()
-        The layers of psi. With none, psi is the centred and whitened encoding of the response, as
-        in :class:`~sobolev.ConvexSIC`, and expectations under the product of the marginals are
-        exact in y: no permuted responses are drawn.
+        Widths of the layers of psi. With none, psi is the centred and whitened encoding of the
+        response, as in :class:`~sobolev.ConvexSIC`, and expectations under the product of the
+        marginals are exact in y: no permuted responses are drawn.
     dropout : float, default=0.3
-        The share of activations left out of an update, to the next 1/256.
+        Share of activations dropped in an update, rounded to a multiple of 1/256.
     slope : float, default=0.0
-        The slope below zero; 0 is the ReLU.
+        Slope of the activation below zero; 0 is the ReLU.
     bias : bool, default=False
         Whether layers have biases.
     """
 
-    def __init__(
-        self,
-        widths: Sequence[int] = (100, 100),
-        target_widths: Sequence[int] = (),
-        dropout: float = 0.3,
-        slope: float = 0.0,
-        bias: bool = False,
-    ) -> None:
-        self.widths = widths
-        self.target_widths = target_widths
-        self.dropout = dropout
-        self.slope = slope
-        self.bias = bias
+    widths: Sequence[int] = (100, 100)
+    target_widths: Sequence[int] = ()
+    dropout: float = 0.3
+    slope: float = 0.0
+    bias: bool = False
 
     def build(self, rngs: Rngs, n_features: int, n_targets: int) -> Network:
         """An ensemble with random parameters, one generator for each member."""
@@ -148,32 +127,26 @@ class BilinearCritic(BaseEstimator):
         return _perceptron(rngs, n_features, 0, n_outputs, self)
 
 
+@dataclass(eq=False, repr=False)
 class DenseNetwork(BaseEstimator):
     """A network h(x) of dense layers, for :class:`~sobolev.SobolevRegressor` and its classifier.
 
     Parameters
     ----------
     widths : sequence of int, default=(100, 100)
-        The hidden layers.
+        Widths of the hidden layers.
     dropout : float, default=0.3
-        The share of activations left out of an update, to the next 1/256.
+        Share of activations dropped in an update, rounded to a multiple of 1/256.
     slope : float, default=0.0
-        The slope below zero; 0 is the ReLU.
+        Slope of the activation below zero; 0 is the ReLU.
     bias : bool, default=True
         Whether layers have biases.
     """
 
-    def __init__(
-        self,
-        widths: Sequence[int] = (100, 100),
-        dropout: float = 0.3,
-        slope: float = 0.0,
-        bias: bool = True,
-    ) -> None:
-        self.widths = widths
-        self.dropout = dropout
-        self.slope = slope
-        self.bias = bias
+    widths: Sequence[int] = (100, 100)
+    dropout: float = 0.3
+    slope: float = 0.0
+    bias: bool = True
 
     def build_network(self, rngs: Rngs, n_features: int, n_outputs: int) -> Network:
         """An ensemble with random parameters, one generator for each member."""
@@ -197,15 +170,12 @@ def resolve_critic(critic: Any) -> Any:
                 "(n_features, n_targets) and returns a torch.nn.Module of (x, y)."
             )
         return CRITICS[critic]()
-    if isinstance(critic, torch.nn.Module):
+    if is_module(critic):
         raise TypeError(
             "critic is a torch.nn.Module; pass a callable that takes (n_features, n_targets) and "
             "returns a new module, so that members and refits start afresh."
         )
-    specification = hasattr(critic, "build")
-    if not isinstance(critic, type) and specification:
-        return critic
-    if callable(critic) and not specification:
+    if _usable(critic, "build"):
         return critic
     raise TypeError(
         "critic must be a name, a specification such as SmallCritic(), or a callable; "
@@ -213,26 +183,21 @@ def resolve_critic(critic: Any) -> Any:
     )
 
 
-def wrap_module(
-    factory: Callable[[int, int], Any],
-    rng: np.random.Generator,
-    n_features: int,
-    n_targets: int,
-    *,
-    pairs: bool,
-) -> Network:
-    """A user's module, built without touching torch's global generator."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(rng.integers(2**63)))
-        module = factory(n_features, n_targets)
-    if not isinstance(module, torch.nn.Module):
-        raise TypeError(
-            f"the callable must return a torch.nn.Module of {'(x, y)' if pairs else 'x'}; "
-            f"got {type(module).__name__}."
-        )
-    if not any(p.requires_grad for p in module.parameters()):
-        raise ValueError("the module has no trainable parameters.")
-    return Wrapped(module.to(torch.float32), pairs, n_outputs=1 if pairs else n_targets)
+def resolve_network(network: Any) -> Any:
+    """A specification of a network of x from None, a specification or a callable."""
+    if network is None:
+        return DenseNetwork()
+    if not is_module(network) and _usable(network, "build_network"):
+        return network
+    raise TypeError(
+        "network must be None, a DenseNetwork() or a callable that takes (n_features, n_outputs) "
+        f"and returns a new torch.nn.Module of x; got {network!r}."
+    )
+
+
+def _usable(given: Any, builder: str) -> bool:
+    """Whether it is a specification (not its class), or a callable that makes a module."""
+    return not isinstance(given, type) if hasattr(given, builder) else callable(given)
 
 
 def _linear(rngs: Rngs, n_in: int, n_out: int, fan: int | None = None) -> Array:

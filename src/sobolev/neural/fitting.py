@@ -6,44 +6,33 @@ Everything here takes arrays and plain settings; the estimators validate, name a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from sobolev._sample import Sample
 from sobolev._typing import AnyArray, Array, Index
 from sobolev.criterion import Groups, normalized_importances
-from sobolev.neural.arrays import keep_freed_memory, to_device, to_numpy
-from sobolev.neural.critics import wrap_module
-from sobolev.neural.networks import Wrapped, as_float, on_device
+from sobolev.neural.arrays import one_thread, to_device, to_numpy
+from sobolev.neural.importances import GroupIndex, Importances
 from sobolev.neural.objectives import Objective
+from sobolev.neural.optimizer import Optimizer
 from sobolev.neural.sampling import Rows, Sampler
-from sobolev.neural.training import (
-    GroupIndex,
-    History,
-    Importances,
-    Settings,
-    Table,
-    Validation,
-    input_gradients,
-    train,
-)
+from sobolev.neural.training import History, Table, Validation, closed_form, train
 
-# A round before the last has this share of the updates of the last.
-ROUND_SHARE = 0.25
 # The metric of a round: importance relative to the largest, plus a floor that lets a feature come
 # back.
 METRIC_FLOOR = 0.03
-# Members trained in one set of batched products; more would no longer fit into fast memory.
+# Number of members trained in one set of batched products; more would not fit into fast memory.
 CHUNK_MEMBERS = 8
-# Numbers that an evaluation holds at once, and draws of the response for each row.
+# Size of the arrays that an evaluation holds at once, and draws of the response for each row.
 EVALUATION_SIZE = 2**23
 EVALUATION_DRAWS = 4
+
+Report = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +54,21 @@ class Design:
     def build(self, rngs: Sequence[np.random.Generator], n_features: int, n_targets: int) -> Any:
         """A network with random parameters, one generator for each member."""
         if not self.batched:
+            from sobolev.neural.torch_backend import wrap_module
+
             n = n_targets if self.outputs is None else self.outputs
             return wrap_module(self.spec, rngs[0], n_features, n, pairs=self.outputs is None)
         if self.outputs is None:
             return self.spec.build(rngs, n_features, n_targets)
         return self.spec.build_network(rngs, n_features, self.outputs)
+
+    def own_generator(self, rng: np.random.Generator) -> Any:
+        """A context in which a user's module may draw from torch's global generator."""
+        if self.batched:
+            return nullcontext()
+        from sobolev.neural.torch_backend import own_generator
+
+        return own_generator(rng)
 
 
 @dataclass(frozen=True)
@@ -88,16 +87,23 @@ class Member:
 class Recipe:
     """What all members share.
 
-    ``settings`` has no lam yet. ``eta_of_state`` takes the importances from the last step of
-    mirror descent, as the paper does, instead of from the gradients on all rows.
+    Attributes
+    ----------
+    optimizer : Optimizer
+    groups : Groups or None
+        Groups of columns.
+    device : torch.device or None
+        None is the CPU.
+    seed : int
+        Seed of the draws in the evaluation on all rows.
+    every, patience : int
+        Number of updates between two checks of the held-out risk (0: no checks), and number of
+        checks without progress before stopping.
     """
 
-    settings: Settings
-    max_iter: int
-    recursions: int = 1
+    optimizer: Optimizer
     groups: Groups | None = None
-    device: torch.device | None = None
-    eta_of_state: bool = False
+    device: Any = None
     seed: int = 0
     every: int = 0
     patience: int = 0
@@ -105,7 +111,10 @@ class Recipe:
 
 @dataclass
 class Moments:
-    """Of every member on all rows: E f difference, E f² and mean squared derivatives (E, d)."""
+    """Moments of every member on all rows.
+
+    The difference of the means of f, the mean of f² and mean squared derivatives (E, d).
+    """
 
     difference: AnyArray
     second: AnyArray
@@ -114,7 +123,7 @@ class Moments:
 
 @dataclass
 class Ensemble:
-    """Members of one design, trained.
+    """Trained members of one design.
 
     Attributes
     ----------
@@ -122,7 +131,7 @@ class Ensemble:
     sizes : tuple of int
         The numbers of features and of columns of psi.
     network : Network
-        On the CPU, in double precision, of standardised columns.
+        A network of standardised columns, on the CPU, in double precision.
     eta : array (E, d) or (E, n_groups)
         Importances of the members.
     moments : Moments
@@ -143,21 +152,23 @@ def fit_members(
     recipe: Recipe,
     start: Sequence[Ensemble] | None = None,
     n_jobs: int | None = None,
-    report: Callable[[int, int, float], None] | None = None,
+    report: Report | None = None,
 ) -> list[Ensemble]:
     """Train members in chunks of one design each, in the order given.
 
-    A chunk's composition does not depend on ``n_jobs``, and no member depends on the others.
-    ``start`` are the ensembles of an earlier fit of the same members, to go on from.
+    The chunks do not depend on ``n_jobs``, and no member depends on the others. ``start`` are the
+    ensembles of an earlier fit of the same members, to continue from.
     """
     chunks = _chunks(members)
     before: Sequence[Ensemble | None] = [None] * len(chunks)
     if start is not None and [e.eta.shape[0] for e in start] == [len(c) for c in chunks]:
         before = start
-    with _one_thread():
+    batched = all(member.design.batched for member in members)
+    if not batched or recipe.optimizer.gradient == "autograd":
+        import sobolev.neural.torch_backend  # noqa: F401, first: one_thread limits torch, too
+    with one_thread():
         # Modules draw from torch's global generator, which threads cannot share.
-        shared = all(member.design.batched for member in members)
-        run = Parallel(n_jobs=n_jobs if shared else 1, prefer="threads")
+        run = Parallel(n_jobs=n_jobs if batched else 1, prefer="threads")
         return list(
             run(
                 delayed(_fit_chunk)(sample, chunk, recipe, one, report)
@@ -178,85 +189,77 @@ def _chunks(members: Sequence[Member]) -> list[list[Member]]:
     return chunks
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread for products: the same numbers on every machine, and no waiting."""
-    keep_freed_memory()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1, user_api="blas"), torch.no_grad():
-            yield
-    finally:
-        torch.set_num_threads(threads)
-
-
 def _fit_chunk(
     sample: Sample,
     members: list[Member],
     recipe: Recipe,
     start: Ensemble | None,
-    report: Callable[[int, int, float], None] | None,
+    report: Report | None,
 ) -> Ensemble:
+    """All rounds of the members of a chunk."""
     d, k = sample.X.shape[1], sample.psi.shape[1]
-    design, rngs = members[0].design, [m.rng for m in members]
-    closed = recipe.settings.closed_form and design.batched
-    device = recipe.device if closed else recipe.device or torch.device("cpu")
+    optimizer, design, rngs = recipe.optimizer, members[0].design, [m.rng for m in members]
+    gradients, device = _gradients(design, recipe)
     lam = to_device(np.array([m.lam for m in members], dtype=np.float32), device)
-    settings = replace(recipe.settings, lam=lam, closed_form=closed)
     X = to_device(sample.X.astype(np.float32), device)
     Y = to_device(sample.psi.astype(np.float32), device)
-    groups = _group_index(recipe.groups, device)
+    groups = None if recipe.groups is None else GroupIndex.make(recipe.groups, device)
     size = d if recipe.groups is None else recipe.groups.n_groups
-    eta = np.full((len(members), size), 1 / size, dtype=np.float32)
-    network, metric = design.build(rngs, d, k), None
-    n_rounds = recipe.recursions
+    eta = np.full((len(members), size), 1 / size, dtype=np.float32)  # Alg. 3: eta_j = 1/d
+    network, metric, n_rounds = design.build(rngs, d, k), None, optimizer.rounds
     if start is not None and start.eta.shape == eta.shape and _alike(start.network, network):
-        network, eta, n_rounds = start.network, start.eta.astype(np.float32), 1
-        network = as_float(network, np.float32)
+        network, eta, n_rounds = start.network.cast(np.float32), start.eta.astype(np.float32), 1
     trained = [_rows(sample, m.train) for m in members]
-    with torch.random.fork_rng(devices=[], enabled=not design.batched):
-        if not design.batched:
-            torch.manual_seed(int(members[0].rng.integers(2**63)))
+    with design.own_generator(rngs[0]):
         for number in range(1, n_rounds + 1):
             last = number == n_rounds
-            network = on_device(network if number == 1 else design.build(rngs, d, k), device)
-            if not closed and not isinstance(network, Wrapped):
+            network = (network if number == 1 else design.build(rngs, d, k)).to(device)
+            if gradients is not closed_form:
                 for parameter in network.parameters:
                     parameter.requires_grad_(True)
             importances = Importances.start(to_device(eta.copy(), device), groups)
-            sampler = Sampler(
-                trained,
-                [m.batch_size for m in members],
-                rngs,
-                network.dropouts,
-                2 if network.pairs else 1,
-                device,
-            )
             history = train(
                 network,
                 Table(X, Y, metric if metric is None else to_device(metric, device)),
-                sampler,
+                Sampler(
+                    trained,
+                    [m.batch_size for m in members],
+                    rngs,
+                    network.dropouts,
+                    2 if network.pairs else 1,
+                    device,
+                ),
                 design.objective,
                 importances,
-                settings,
-                recipe.max_iter if last else max(1, round(ROUND_SHARE * recipe.max_iter)),
+                lam,
+                optimizer,
+                optimizer.max_iter if last else optimizer.round_updates,
                 _validation(sample, members, trained, recipe, device) if last else None,
                 None if report is None else _reporter(report, number),
+                gradients,
             )
-            network = as_float(on_device(network, None), float)
+            network = network.to(None).cast(float)
             if metric is not None:
                 network.scale_inputs(metric)
             moments = evaluate(network, sample, design.objective, recipe.seed)
-            if not last:
-                metric = _metric(moments.squared)
-    eta = to_numpy(importances.eta).astype(float)
-    if not recipe.eta_of_state:
+            metric = _metric(moments.squared)
+    if optimizer.mirror:  # the paper: the last eta is the result
+        eta = to_numpy(importances.eta).astype(float)
+    else:
         squared = moments.squared
         if recipe.groups is not None:
             squared = np.stack([recipe.groups.squared_gradients(row) for row in squared])
-        eta = np.stack([normalized_importances(row, settings.epsilon) for row in squared])
+        eta = np.stack([normalized_importances(row, optimizer.epsilon) for row in squared])
     return Ensemble(design, (d, k), network, eta, moments, history)
+
+
+def _gradients(design: Design, recipe: Recipe) -> tuple[Any, Any]:
+    """How to differentiate the gradient penalty, and where: None is numpy."""
+    if design.batched and recipe.optimizer.gradient != "autograd":
+        return closed_form, recipe.device
+    from sobolev.neural.torch_backend import CPU, double_backpropagation
+
+    return double_backpropagation, recipe.device or CPU
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -265,9 +268,7 @@ def _alike(one: Any, other: Any) -> bool:
     return type(one) is type(other) and shapes[0] == shapes[1]
 
 
-def _reporter(
-    report: Callable[[int, int, float], None], number: int
-) -> Callable[[int, AnyArray], None]:
+def _reporter(report: Report, number: int) -> Callable[[int, AnyArray], None]:
     return lambda done, losses: report(number, done, float(-losses.mean()))
 
 
@@ -277,23 +278,8 @@ def _rows(sample: Sample, index: Index) -> Rows:
     return Rows(index, None if uniform else p / p.sum())
 
 
-def _group_index(groups: Groups | None, device: torch.device | None) -> GroupIndex | None:
-    if groups is None:
-        return None
-    pairs = groups.membership.tocoo()
-    return GroupIndex(
-        to_device(pairs.row.astype(np.int64), device),
-        to_device(pairs.col.astype(np.int64), device),
-        groups.n_groups,
-    )
-
-
 def _validation(
-    sample: Sample,
-    members: list[Member],
-    trained: list[Rows],
-    recipe: Recipe,
-    device: torch.device | None,
+    sample: Sample, members: list[Member], trained: list[Rows], recipe: Recipe, device: Any
 ) -> Validation | None:
     folds = [m.held_out for m in members]
     if not recipe.every or any(fold is None for fold in folds):
@@ -304,7 +290,7 @@ def _validation(
 
 
 def _metric(squared: AnyArray) -> AnyArray:
-    """Columns by their importance, of mean square one, (E, d)."""
+    """Weights of the columns by their importance, of mean square one, (E, d)."""
     root = np.sqrt(squared)
     metric = root / np.maximum(root.max(axis=1, keepdims=True), 1e-30) + METRIC_FLOOR
     metric /= np.sqrt(np.mean(metric**2, axis=1, keepdims=True))
@@ -317,81 +303,47 @@ def _metric(squared: AnyArray) -> AnyArray:
 def evaluate(network: Any, sample: Sample, objective: Objective, seed: int) -> Moments:
     """Moments of every member without dropout, over all rows and draws of the response."""
     n, d = sample.X.shape
-    rng = np.random.default_rng(seed)
-    draws = list(rng.choice(n, (EVALUATION_DRAWS, n), p=sample.p))
+    draws = np.random.default_rng(seed).choice(n, (EVALUATION_DRAWS, n), p=sample.p)
+    joint = getattr(objective, "joint", 0.0)
+    share = np.array([joint, *[(1 - joint) / len(draws)] * len(draws)])
+    sign = np.array([1.0, *[-1 / len(draws)] * len(draws)])
     difference: Any = 0.0
     second: Any = 0.0
     squared: Any = 0.0
     for rows in _row_chunks(n, network, EVALUATION_DRAWS + 1, d):
-        y = _responses(sample.psi, rows, draws) if network.pairs else None
-        values, g = values_and_gradients(network, sample.X[rows], y)
-        w = sample.p[rows]
-        squares = g**2
+        psi, w = sample.psi[rows], sample.p[rows]
+        y = np.stack([psi, *(sample.psi[draw[rows]] for draw in draws)]) if network.pairs else None
+        values, g = network.values_and_gradients(*member_inputs(network, sample.X[rows], y))
         if network.pairs:
-            joint = getattr(objective, "joint", 0.0)
-            share = np.array([joint, *[(1 - joint) / len(draws)] * len(draws)])
-            sign = np.array([1.0, *[-1 / len(draws)] * len(draws)])
             difference = difference + np.einsum("ecn,n,c->e", values, w, sign)
             second = second + np.einsum("ecn,n,c->e", values**2, w, share)
-            squared = squared + np.einsum("ecnd,n,c->ed", squares, w, share)
+            squared = squared + np.einsum("ecnd,n,c->ed", g**2, w, share)
         else:
-            psi = sample.psi[rows]
             if psi.shape[1] == values.shape[1]:
                 difference = difference + np.einsum("ecn,n,nc->e", values, w, psi)
             second = second + np.einsum("ecn,n->e", values**2, w)
-            squared = squared + np.einsum("ecnd,n->ed", squares, w)
+            squared = squared + np.einsum("ecnd,n->ed", g**2, w)
     return Moments(difference, second, squared)
 
 
 def _row_chunks(n: int, network: Any, n_copies: int, d: int) -> Iterator[slice]:
-    size = max(1, EVALUATION_SIZE // (n_members(network) * n_copies * d))
+    size = max(1, EVALUATION_SIZE // (network.n_members * n_copies * d))
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 
 
-def _responses(psi: Array, rows: slice, draws: list[Index]) -> Array:
-    """The own response and drawn ones, (C, N, k)."""
-    return np.stack([psi[rows], *(psi[draw[rows]] for draw in draws)])
-
-
 def network_values(network: Any, X: Array, y: Array | None) -> AnyArray:
     """Values (E, C, n) at standardised rows; y is (C, n, k) or None."""
-    d = X.shape[1]
-    widest = max(d, *(width for _, width, _ in network.dropouts)) if network.dropouts else d
+    widest = max(X.shape[1], *(width for _, width, _ in network.dropouts), 0)
     found = []
-    with torch.no_grad():
-        for rows in _row_chunks(X.shape[0], network, 1 if y is None else y.shape[0], widest):
-            x, part = _inputs(network, X, y, rows)
-            found.append(to_numpy(network.values(x, part)))
+    for rows in _row_chunks(X.shape[0], network, 1 if y is None else y.shape[0], widest):
+        inputs = member_inputs(network, X[rows], None if y is None else y[:, rows])
+        found.append(to_numpy(network.values(*inputs)))
     return np.concatenate(found, axis=2)
 
 
-def _inputs(
-    network: Any, X: Array, y: Array | None, rows: slice
-) -> tuple[AnyArray, AnyArray | None]:
+def member_inputs(network: Any, X: Array, y: Array | None) -> tuple[AnyArray, AnyArray | None]:
     """Rows for every member, (E, 1, N, d) and (E, C, N, k); members share the memory."""
-    E = n_members(network)
-    x = X[rows]
-    x = np.broadcast_to(x, (E, 1, *x.shape))
-    if y is None:
-        return x, None
-    part = y[:, rows]
-    return x, np.broadcast_to(part, (E, *part.shape))
-
-
-def n_members(network: Any) -> int:
-    """The number of members of a network."""
-    return 1 if isinstance(network, Wrapped) else int(network.parameters[0].shape[0])
-
-
-def values_and_gradients(network: Any, X: Array, y: Array | None) -> tuple[AnyArray, AnyArray]:
-    """Values (E, C, N) and derivatives in x (E, C, N, d); y is (C, N, k) or None."""
-    x, part = _inputs(network, X, y, slice(None))
-    if isinstance(network, Wrapped):
-        with torch.enable_grad():
-            tensor = torch.tensor(x, requires_grad=True)
-            values = network.values(tensor, part)
-            g = input_gradients(values, tensor)
-        return to_numpy(values), to_numpy(g)
-    trace = network.trace(x, part, [None] * len(network.dropouts))
-    return trace.values, trace.input_gradient(slice(None))
+    E = network.n_members
+    x = np.broadcast_to(X, (E, 1, *X.shape))
+    return x, None if y is None else np.broadcast_to(y, (E, *y.shape))

@@ -1,8 +1,8 @@
-"""Networks with closed-form gradients, and a wrapper for any torch module.
+"""Networks with closed-form gradients.
 
 A network is an ensemble: its parameters have a leading dimension of members. ``trace`` runs the
 passes of :mod:`sobolev.neural.layers`; ``values`` is the same evaluation, which automatic
-differentiation can follow. The tests hold one against the other.
+differentiation can follow. The tests compare the two.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-import torch
+import numpy as np
 
-from sobolev.neural.arrays import Array, Keep, activation, rectified, to_numpy
+from sobolev._typing import AnyArray
+from sobolev.neural.arrays import Array, Keep, activation, rectified, to_device, to_numpy
 from sobolev.neural.layers import Passes, Stack, matmul, outer
 
 Keeps = Sequence[Keep | None]
@@ -33,28 +34,6 @@ class Trace(Protocol):
 
     def parameter_gradient(self, delta: Array, G: Array, copies: slice) -> list[Array]:
         """The gradient of sum(delta * values) + P, with G the gradient of P in input_gradient."""
-
-
-class Network(Protocol):
-    """An ensemble of functions of (x, y) if ``pairs``, of x alone otherwise."""
-
-    @property
-    def pairs(self) -> bool:
-        """Whether a response is part of the input."""
-
-    @property
-    def dropouts(self) -> Dropouts:
-        """The dropout masks that it wants."""
-
-    @property
-    def parameters(self) -> list[Array]:
-        """Every parameter."""
-
-    def scale_inputs(self, metric: Array) -> None:
-        """Take the metric (E, d) of the columns into the network."""
-
-    def values(self, x: Array, y: Array | None, keeps: Keeps | None = None) -> Array:
-        """Values (E, C, N)."""
 
 
 def _part(rows: Array, copies: slice) -> Array:
@@ -80,17 +59,87 @@ def _stack_dropouts(stack: Stack, own: bool, rate: float) -> Dropouts:
     return [(own, W.shape[2], rate) for W in stack.weights]
 
 
-class _Traced:
-    """``values`` from ``trace``."""
+class Network:
+    """An ensemble of functions of (x, y) if ``pairs``, of x alone otherwise.
+
+    A subclass has ``parameters`` in a fixed order, ``dropouts``, ``first_weights`` (the weights
+    that multiply x, (E, d, H)), ``trace``, ``values_from`` and ``replace``.
+    """
+
+    pairs: Any
+    dropouts: Any
+    parameters: Any
+    first_weights: Any
+
+    @property
+    def n_members(self) -> int:
+        """The number of members."""
+        return int(self.parameters[0].shape[0])
+
+    @property
+    def state(self) -> list[Array]:
+        """Everything that the network has learned."""
+        return list(self.parameters)
+
+    def with_state(self, state: list[AnyArray], metric: Array | None) -> Any:
+        """The same network with another state; the metric is already part of the weights."""
+        return self.replace(state)
+
+    def cast(self, dtype: Any) -> Any:
+        """The network on the CPU with parameters of another precision."""
+        return self.replace([p.astype(dtype) for p in self.parameters])
+
+    def to(self, device: Any) -> Any:
+        """The network with its parameters as tensors on a device, or as numpy arrays."""
+        return self.replace([to_device(to_numpy(p), device) for p in self.parameters])
+
+    def scale_inputs(self, metric: Array) -> None:
+        """Absorb the metric (E, d) of the columns into the first layer."""
+        weights = self.first_weights
+        weights *= metric[:, :, None]
 
     def values(self, x: Array, y: Array | None, keeps: Keeps | None = None) -> Array:
         """Values (E, C, N), without dropout unless its masks are given."""
-        net: Any = self
-        return net.trace(x, y, [None] * len(net.dropouts) if keeps is None else keeps).values
+        return self.trace(x, y, [None] * len(self.dropouts) if keeps is None else keeps).values
+
+    def values_and_gradients(self, x: Array, y: Array | None) -> tuple[Array, Array]:
+        """Values (E, C, N) and derivatives in x (E, C, N, d), without dropout."""
+        trace = self.trace(x, y, [None] * len(self.dropouts))
+        return trace.values, trace.input_gradient(slice(None))
+
+    def response_gradient(self, x: Array, y: Array) -> Array:
+        """Derivatives in the response, (E, C, N, k), without dropout."""
+        trace: Any = self.trace(x, y, [None] * len(self.dropouts))
+        trace.input_gradient(slice(None))
+        return trace.response_gradient()
+
+    def first_product(self, x: Array) -> Array:
+        """The product of rows (n, d) with the first layer, (E, n, H)."""
+        return x @ self.first_weights
+
+    def shifted(self, first: Array, columns: Any, shift: Array, y: Array | None) -> Array:
+        """Values (E, C, n Q) when columns move by shifts (n, Q, c), from the first product."""
+        weights = self.first_weights[:, columns]  # (E, c, H)
+        E, H = weights.shape[0], weights.shape[2]
+        pre = (first[:, :, None] + shift @ weights[:, None]).reshape(E, 1, -1, H)
+        own = np.broadcast_to(y, (E, *y.shape)) if self.pairs and y is not None else None
+        return self.values_from(pre, own)
+
+    def trace(self, x: Array, y: Array | None, keeps: Keeps) -> Trace:
+        """Run the forward pass."""
+        raise NotImplementedError
+
+    def values_from(self, pre: Array, y: Array | None) -> Array:
+        """Values from the product of x with the first layer, see :func:`_with_responses`."""
+        raise NotImplementedError
+
+    def replace(self, parameters: list[Array]) -> Any:
+        """The same network with other parameters."""
+        raise NotImplementedError
 
 
 @dataclass
-class Perceptron(_Traced):
+class Perceptron(Network):
     """Linear layers and activations, of (x, y), or of x alone with several outputs.
 
     The product of x with the first layer is shared by all pairings of x with a response. With
@@ -132,13 +181,9 @@ class Perceptron(_Traced):
         V = left.pop()
         return Perceptron(Wx, Wy, bias, self.hidden.replace(left), V, offset, self.dropout)
 
-    def scale_inputs(self, metric: Array) -> None:
-        """Take the metric (E, d) of the columns into the first layer."""
-        self.Wx *= metric[:, :, None]
-
     @property
     def first_weights(self) -> Array:
-        """What x is multiplied with first, (E, d, H)."""
+        """The weights that multiply x, (E, d, H)."""
         return self.Wx
 
     def values_from(self, pre: Array, y: Array | None) -> Array:
@@ -196,6 +241,10 @@ class PerceptronTrace:
         self.a = below
         return matmul(self.a[:, copies], self.net.Wx.swapaxes(1, 2))
 
+    def response_gradient(self) -> Array:
+        """The derivatives of all copies in y, (E, C, N, k), after input_gradient."""
+        return self._to_y(self.a)
+
     def parameter_gradient(self, delta: Array, G: Array, copies: slice) -> list[Array]:
         """See :class:`Trace`."""
         net, delta = self.net, delta[..., None]
@@ -232,22 +281,21 @@ class PerceptronTrace:
 
     def adjoint_to_y(self) -> Array:
         """The derivative of sum(delta * values) in y, after parameter_gradient."""
+        return self._to_y(self.weighted)
+
+    def _to_y(self, a: Array) -> Array:
         assert self.net.Wy is not None
-        return matmul(self.weighted, self.net.Wy.swapaxes(1, 2))
+        return matmul(a, self.net.Wy.swapaxes(1, 2))
 
 
-class _TwoBranches(_Traced):
-    """A network whose first layer for x stands in a branch of its own."""
+class _TwoBranches(Network):
+    """A network with a branch for x."""
 
     branch_x: Stack
 
-    def scale_inputs(self, metric: Array) -> None:
-        """Take the metric (E, d) of the columns into the first layer."""
-        self.branch_x.weights[0] *= metric[:, :, None]
-
     @property
     def first_weights(self) -> Array:
-        """What x is multiplied with first, (E, d, H)."""
+        """The weights that multiply x, (E, d, H)."""
         return self.branch_x.weights[0]
 
 
@@ -318,6 +366,10 @@ class BranchedTrace:
         g, self.adjoints = self.net.branch_x.adjoint(below, self.px.masks)
         return g
 
+    def response_gradient(self) -> Array:
+        """The derivatives of all copies in y, (E, C, N, k), after input_gradient."""
+        return self.net.branch_y.adjoint(self.joint.response_gradient(), self.py.masks)[0]
+
     def parameter_gradient(self, delta: Array, G: Array, copies: slice) -> list[Array]:
         """See :class:`Trace`."""
         tangents, out = self.net.branch_x.tangent(G, self.px.masks)
@@ -354,6 +406,10 @@ class Bilinear(_TwoBranches):
         i = len(self.branch_x.parameters)
         x, y = self.branch_x.replace(parameters[:i]), self.branch_y.replace(parameters[i:-1])
         return replace(self, branch_x=x, branch_y=y, V=parameters[-1])
+
+    def response_gradient(self, x: Array, y: Array) -> Array:
+        """Zero by convention: f = ⟨∂f/∂x, x⟩ leaves nothing for the response to explain."""
+        return 0 * y
 
     def values_from(self, pre: Array, y: Array | None) -> Array:
         """Values from the product of x with the first layer, see :func:`_with_responses`."""
@@ -397,78 +453,3 @@ class BilinearTrace:
         x = net.branch_x.gradient(self.px, upstream, (tangents, self.adjoints))
         y = net.branch_y.gradient(self.py, matmul(lifted, net.V), None)
         return [*x, *y, outer(lifted, self.py.output)]
-
-
-@dataclass
-class Wrapped:
-    """One torch module, an ensemble of one; trained by automatic differentiation.
-
-    ``metric`` multiplies the columns of x before the module sees them.
-    """
-
-    module: torch.nn.Module
-    pairs: bool = True
-    n_outputs: int = 1
-    metric: Array | None = None
-    dropouts: Dropouts = field(default_factory=list)
-
-    @property
-    def parameters(self) -> list[Array]:
-        """The trainable parameters of the module."""
-        return [p for p in self.module.parameters() if p.requires_grad]
-
-    def scale_inputs(self, metric: Array) -> None:
-        """Take the metric (1, d) of the columns into the network."""
-        self.metric = to_numpy(metric)
-
-    def values(self, x: Array, y: Array | None, keeps: Keeps | None = None) -> Array:
-        """Values (1, C, N). ``keeps`` tells training (not None) from evaluation."""
-        self.module.train(keeps is not None)
-        own = self.parameters[0]
-        x, y = (part if part is None else _tensor(part).to(own) for part in (x, y))
-        if self.metric is not None:
-            x = x * torch.as_tensor(self.metric).to(own)
-        N = x.shape[2]
-        if not self.pairs:
-            out = self.module(x[0, 0])
-            out = out[:, None] if out.dim() == 1 else out
-            if out.shape[0] != N:
-                raise ValueError(f"the module returned {out.shape[0]} rows for {N}.")
-            if out.dim() != 2 or out.shape[1] != self.n_outputs:
-                raise ValueError(
-                    f"the module returned shape {tuple(out.shape)} for {N} rows; it must have "
-                    f"{self.n_outputs} outputs."
-                )
-            return out.transpose(0, 1)[None]
-        assert y is not None
-        C = y.shape[1]
-        rows = x.expand(1, C, N, x.shape[3]).reshape(C * N, -1)
-        out = self.module(rows, y.reshape(C * N, -1))
-        if out.numel() != C * N:
-            raise ValueError(
-                f"the critic module returned shape {tuple(out.shape)} for {C * N} rows; "
-                "it must return one number for each row."
-            )
-        return out.reshape(1, C, N)
-
-
-def _tensor(array: Array) -> torch.Tensor:
-    """A tensor; a numpy array that is a view of shared rows is copied."""
-    return array if isinstance(array, torch.Tensor) else torch.tensor(array)
-
-
-def as_float(network: Any, dtype: Any) -> Any:
-    """A network on the CPU with parameters of another precision; modules keep theirs."""
-    if isinstance(network, Wrapped):
-        return network
-    return network.replace([p.astype(dtype) for p in network.parameters])
-
-
-def on_device(network: Any, device: torch.device | None) -> Any:
-    """A network with its parameters as tensors on a device, or as numpy arrays."""
-    if isinstance(network, Wrapped):
-        network.module.to(torch.device("cpu") if device is None else device)
-        return network
-    if device is None:
-        return network.replace([to_numpy(p) for p in network.parameters])
-    return network.replace([torch.as_tensor(p).to(device) for p in network.parameters])

@@ -1,6 +1,6 @@
 """What a network is trained for: the loss of its values, its derivative, and the held-out risk.
 
-The gradient penalty is the trainer's. An objective tells which copies it is taken over, and with
+The trainer adds the gradient penalty; an objective says over which copies it is computed, and with
 which weight. Values are (E, C, N), responses (E, C, N, k), weights of the rows (E, N).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from sobolev import criterion
 from sobolev.neural.arrays import Array, namespace
 
 
@@ -17,7 +18,7 @@ class Objective(Protocol):
 
     @property
     def copies(self) -> slice:
-        """The copies that the gradient penalty is taken over."""
+        """The copies that enter the gradient penalty."""
 
     @property
     def share(self) -> float:
@@ -27,15 +28,15 @@ class Objective(Protocol):
         """Loss of each member, (E,), and its derivative in the values."""
 
     def risk(self, values: Array, y: Array) -> Array:
-        """What held-out rows are judged by, (E, N); larger is better."""
+        """The score of held-out rows, (E, N); larger is better."""
 
 
 @dataclass(frozen=True)
 class PairedSIC:
-    """SIC with permuted responses: copy 0 is the joint law, copy 1 the product.
+    """SIC with permuted responses: copy 0 is the joint distribution, copy 1 the product.
 
-    ``joint`` is the share of the joint law in the measure of the penalties: 0 for the product of
-    the marginals, 1 for the joint law, 1/2 for their mixture.
+    ``joint`` is the share of the joint distribution in the measure of the penalties: 0 for the
+    product of the marginals, 1 for the joint distribution, 1/2 for their mixture.
     """
 
     rho: float
@@ -43,7 +44,7 @@ class PairedSIC:
 
     @property
     def copies(self) -> slice:
-        """The copies that the penalties are taken over."""
+        """The copies that enter the penalties."""
         return {0.0: slice(1, 2), 1.0: slice(0, 1)}.get(self.joint, slice(0, 2))
 
     @property
@@ -54,19 +55,18 @@ class PairedSIC:
     def __call__(self, values: Array, y: Array, weights: Array) -> tuple[Array, Array]:
         """Product minus joint plus rho/2 E f²."""
         joint, product = values[:, 0], values[:, 1]
+        second = self.joint * joint**2 + (1 - self.joint) * product**2
+        loss = -criterion.risk(joint, second, self.rho, product)
         delta = namespace(values).empty_like(values)
-        delta[:, 0] = self.rho * self.joint * joint
-        delta[:, 1] = self.rho * (1 - self.joint) * product
-        loss = 0.5 * (delta * values).sum(1) + product - joint
-        delta[:, 0] -= 1
-        delta[:, 1] += 1
+        delta[:, 0] = self.rho * self.joint * joint - 1
+        delta[:, 1] = self.rho * (1 - self.joint) * product + 1
         delta *= weights[:, None]
         return (weights * loss).sum(1), delta
 
     def risk(self, values: Array, y: Array) -> Array:
         """Copy 0 against the others, which are draws of the response."""
         drawn = values[:, 1:]
-        return values[:, 0] - (drawn + 0.5 * self.rho * drawn**2).mean(1)
+        return criterion.risk(values[:, 0], (drawn**2).mean(1), self.rho, drawn.mean(1))
 
 
 @dataclass(frozen=True)
@@ -78,16 +78,15 @@ class ExactSIC:
     share: ClassVar[float] = 1.0
 
     def __call__(self, values: Array, y: Array, weights: Array) -> tuple[Array, Array]:
-        """Minus the risk."""
+        """Minus the mean risk."""
         psi = y[:, 0].swapaxes(1, 2)
-        w = weights[:, None]
-        scaled = self.rho * values
-        loss = (w * values * (0.5 * scaled - psi)).sum((1, 2))
-        return loss, w * (scaled - psi)
+        loss = -(weights * self.risk(values, y)).sum(1)
+        return loss, weights[:, None] * (self.rho * values - psi)
 
     def risk(self, values: Array, y: Array) -> Array:
         """f - rho/2 |h|² for each row."""
-        return (values * (y[:, 0].swapaxes(1, 2) - 0.5 * self.rho * values)).sum(1)
+        f = (values * y[:, 0].swapaxes(1, 2)).sum(1)
+        return criterion.risk(f, (values**2).sum(1), self.rho)
 
 
 @dataclass(frozen=True)

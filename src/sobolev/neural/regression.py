@@ -2,121 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from sobolev._random import RandomState
 from sobolev._typing import AnyArray, Array
+from sobolev.critic import PredictorCritic, PredictorEvaluator
 from sobolev.neural._base import NeuralEstimator
-from sobolev.neural.critics import DenseNetwork
-from sobolev.neural.fitting import Design
+from sobolev.neural.critics import resolve_network
+from sobolev.neural.fitting import Design, network_values
 from sobolev.neural.objectives import CrossEntropy, Objective, SquaredError
+from sobolev.neural.optimizer import Optimizer
 from sobolev.targets import TargetEncoder
-from sobolev.validation import plain_target
 
 
 class _SobolevPredictor(NeuralEstimator):
     """What the regressor and the classifier share."""
+
+    _objective: ClassVar[Objective]
+    _target_type: ClassVar[str]
 
     def __init__(
         self,
         *,
         network: Any = None,
         lam: float | str = 0.02,
-        epsilon: float = 1e-12,
+        optimizer: Optimizer | None = None,
+        boosting: Any = 1,
         feature_groups: Any = None,
-        n_members: int = 1,
-        aggregate: str = "arithmetic",
-        recursions: int = 4,
-        batch_size: int | Sequence[int] = 100,
-        max_iter: int = 1000,
-        learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.5, 0.999),
-        weight_decay: float = 1e-4,
-        schedule: str = "constant",
-        eta_step: float = 0.1,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.2,
-        patience: int = 10,
-        gradient: str = "auto",
-        device: Any = "auto",
         n_features_to_select: int | float | None = None,
         threshold: float | None = None,
         cv: Any = 5,
-        warm_start: bool = False,
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.network = network
         self.lam = lam
-        self.epsilon = epsilon
+        self.optimizer = optimizer
+        self.boosting = boosting
         self.feature_groups = feature_groups
-        self.n_members = n_members
-        self.aggregate = aggregate
-        self.recursions = recursions
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.betas = betas
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.eta_step = eta_step
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.gradient = gradient
-        self.device = device
         self.n_features_to_select = n_features_to_select
         self.threshold = threshold
         self.cv = cv
-        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, target_type: str, objective: Objective
-    ) -> None:
-        self._check_training()
-        for name in ("group_importances_", "group_names_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-        encoder = TargetEncoder(target_type)
-        data = self._prepare(X, y, sample_weight, encoder, whiten=False, stacklevel=5)
-        design = Design(self._resolved_network(), objective, data.sample.psi.shape[1])
-        start = getattr(self, "_ensembles", None) if self.warm_start else None
-        self._store(self._train(data, [design], start), data.groups, self.aggregate)
+    def witness(self, X: Any, y: Any) -> Array:
+        """The same as :meth:`risk`: a predictor has its loss only."""
+        return self.risk(X, y)
 
-    def _resolved_network(self) -> Any:
-        if self.network is None:
-            return DenseNetwork()
-        known = isinstance(self.network, type) and hasattr(self.network, "build_network")
-        if isinstance(self.network, torch.nn.Module) or known:
-            raise TypeError(
-                f"network is {self.network!r}; pass a DenseNetwork(), or a callable that returns "
-                "a new module, so that members and refits start afresh."
-            )
-        if hasattr(self.network, "build_network") or callable(self.network):
-            return self.network
-        raise TypeError(
-            "network must be None, a DenseNetwork or a callable that takes (n_features, "
-            f"n_outputs) and returns a torch.nn.Module of x; got {self.network!r}."
-        )
+    def risk(self, X: Any, y: Any) -> Array:
+        """Minus the squared error, or the log-likelihood, of each row.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return PredictorCritic(self).risk(X, y)
+
+    def evaluator(self, X: Array, y: Any, statistic: str) -> PredictorEvaluator:
+        """The statistic of checked rows as a function of some of the columns."""
+        return PredictorEvaluator(self, X, y)
+
+    def _encode(self, y: Any, p: Array) -> Array:
+        self.encoder_ = TargetEncoder(self._target_type).fit(y, p)
+        return self.encoder_.standardized(y)
+
+    def _designs(self, n_targets: int) -> list[Design]:
+        return [Design(resolve_network(self.network), self._objective, n_targets)]
 
     def _outputs(self, X: Any) -> AnyArray:
         """Outputs of every member, (members, n, k)."""
         x = self._standardized_rows(X)
-        return np.concatenate(self._member_values(x, None)).swapaxes(1, 2)
+        values = [network_values(e.network, x, None) for e in self._ensembles]
+        return np.concatenate(values).swapaxes(1, 2)
 
 
 class SobolevRegressor(RegressorMixin, _SobolevPredictor):
-    r"""Regression by a network under a Sobolev penalty; a selector at the same time.
+    r"""Regression by a network with a Sobolev penalty; it selects features as it learns.
 
     Minimises
 
@@ -131,25 +100,39 @@ class SobolevRegressor(RegressorMixin, _SobolevPredictor):
     ----------
     network : None, DenseNetwork or callable, default=None
         The architecture; None is :class:`~sobolev.neural.DenseNetwork` with two hidden layers of
-        100. A callable ``(n_features, n_outputs) -> torch.nn.Module`` brings a module of x.
+        100. A callable ``(n_features, n_outputs) -> torch.nn.Module`` makes a module of x of your
+        own, which needs PyTorch.
     lam : float or "auto", default=0.02
         Weight of the gradient penalty, for a response in standard units. "auto" chooses it by
         cross-validation.
-    **others
-        ``epsilon``, ``groups``, ``n_members``, ``aggregate``, ``recursions``, ``batch_size``,
-        ``max_iter``, ``learning_rate``, ``betas``, ``weight_decay``, ``schedule``, ``eta_step``,
-        ``early_stopping``, ``validation_fraction``, ``patience``, ``gradient``, ``device``,
-        ``n_features_to_select``, ``threshold``, ``cv``, ``warm_start``, ``random_state``,
-        ``n_jobs`` and ``verbose`` are those of :class:`~sobolev.NeuralSIC`.
+    optimizer : None or Optimizer, default=None
+        How the networks are trained; None is :class:`~sobolev.neural.Optimizer` with its defaults.
+    boosting : int or Boosting, default=1
+        Number of members for each batch size, or a :class:`~sobolev.neural.Boosting`, which also
+        says how importances are averaged.
+    feature_groups : mapping or sequence of sequences, optional
+        Groups of columns, by name or position, that share one importance.
+    n_features_to_select : int, float or None, default=None
+        Number of features to select, or their fraction.
+    threshold : float or None, default=None
+        Select features with a larger importance. By default those above the mean, 1/d.
+    cv : int or splitter or iterable, default=5
+        Folds for ``lam="auto"``, as in :class:`~sobolev.ConvexSIC`.
+    random_state : int, Generator, RandomState or None, default=None
+        Determines the initial weights, the minibatches and dropout.
+    n_jobs : int or None, default=None
+        Number of threads for chunks of eight members; the result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar, 2 prints a line every 50 updates.
 
     Attributes
     ----------
     feature_importances_ : array of shape (d,)
-        eta, of sum one; zero for constant columns.
+        Importances eta, which sum to one; zero for constant columns.
     member_importances_ : array of shape (n_members, d)
-        eta of every member.
+        Importances of every member.
     support_ : array of bool, shape (d,)
-        The selected features.
+        Mask of the selected features.
     lam_ : float
         The weight used.
     objective_curve_ : array, one entry for each update
@@ -167,25 +150,8 @@ class SobolevRegressor(RegressorMixin, _SobolevPredictor):
     (400,)
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SobolevRegressor:
-        """Train the networks and the importances.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n, d)
-            Numeric columns without missing values.
-        y : array-like of shape (n,) or (n, q)
-            Numbers.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative weights: rows are drawn in proportion to them.
-
-        Returns
-        -------
-        self
-        """
-        self._fit(X, y, sample_weight, "regression", SquaredError())
-        self._single = plain_target(y).ndim == 1
-        return self
+    _objective = SquaredError()
+    _target_type = "regression"
 
     def predict(self, X: Any) -> Array:
         """The mean prediction of the members, in the units of y.
@@ -198,26 +164,59 @@ class SobolevRegressor(RegressorMixin, _SobolevPredictor):
         found = self.encoder_.unstandardized(outputs)
         return found[:, 0] if self._single else found
 
+    def _encode(self, y: Any, p: Array) -> Array:
+        self._single = np.ndim(y) == 1
+        return super()._encode(y, p)
+
 
 class SobolevClassifier(ClassifierMixin, _SobolevPredictor):
-    """Classification by a network under a Sobolev penalty; a selector at the same time.
+    r"""Classification by a network with a Sobolev penalty; it selects features as it learns.
 
-    As :class:`~sobolev.SobolevRegressor` with the cross-entropy for the squared error; the penalty
-    is on the derivatives of the scores of the classes.
+    The same as :class:`~sobolev.SobolevRegressor` with the cross-entropy in place of the squared
+    error. The penalty is on the derivatives of the scores of the classes.
 
     Parameters
     ----------
-    **parameters
-        Those of :class:`~sobolev.SobolevRegressor`.
+    network : None, DenseNetwork or callable, default=None
+        The architecture; None is :class:`~sobolev.neural.DenseNetwork` with two hidden layers of
+        100. A callable ``(n_features, n_classes) -> torch.nn.Module`` makes a module of x of your
+        own, which needs PyTorch.
+    lam : float or "auto", default=0.02
+        Weight of the gradient penalty. "auto" chooses it by cross-validation.
+    optimizer : None or Optimizer, default=None
+        How the networks are trained; None is :class:`~sobolev.neural.Optimizer` with its defaults.
+    boosting : int or Boosting, default=1
+        Number of members for each batch size, or a :class:`~sobolev.neural.Boosting`, which also
+        says how importances are averaged.
+    feature_groups : mapping or sequence of sequences, optional
+        Groups of columns, by name or position, that share one importance.
+    n_features_to_select : int, float or None, default=None
+        Number of features to select, or their fraction.
+    threshold : float or None, default=None
+        Select features with a larger importance. By default those above the mean, 1/d.
+    cv : int or splitter or iterable, default=5
+        Folds for ``lam="auto"``, as in :class:`~sobolev.ConvexSIC`.
+    random_state : int, Generator, RandomState or None, default=None
+        Determines the initial weights, the minibatches and dropout.
+    n_jobs : int or None, default=None
+        Number of threads for chunks of eight members; the result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar, 2 prints a line every 50 updates.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
         The labels.
     feature_importances_ : array of shape (d,)
-        eta, of sum one; zero for constant columns.
+        Importances eta, which sum to one; zero for constant columns.
+    member_importances_ : array of shape (n_members, d)
+        Importances of every member.
     support_ : array of bool, shape (d,)
-        The selected features.
+        Mask of the selected features.
+    lam_ : float
+        The weight used.
+    objective_curve_ : array, one entry for each update
+        The loss of each update.
 
     Examples
     --------
@@ -229,30 +228,8 @@ class SobolevClassifier(ClassifierMixin, _SobolevPredictor):
     (400, 2)
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SobolevClassifier:
-        """Train the networks and the importances.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n, d)
-            Numeric columns without missing values.
-        y : array-like of shape (n,)
-            Labels.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative weights: rows are drawn in proportion to them.
-
-        Returns
-        -------
-        self
-        """
-        if y is not None:
-            y = plain_target(y)
-            check_classification_targets(y)
-            y = column_or_1d(y, warn=True)
-        self._fit(X, y, sample_weight, "classification", CrossEntropy())
-        assert self.encoder_.classes_ is not None
-        self.classes_ = self.encoder_.classes_
-        return self
+    _objective = CrossEntropy()
+    _target_type = "classification"
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, averaged over members.
@@ -269,6 +246,13 @@ class SobolevClassifier(ClassifierMixin, _SobolevPredictor):
         """The most probable class of each row."""
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def _encode(self, y: Any, p: Array) -> Array:
+        check_classification_targets(y)
+        psi = super()._encode(column_or_1d(y, warn=True), p)
+        assert self.encoder_.classes_ is not None
+        self.classes_ = self.encoder_.classes_
+        return psi
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Minibatches of an ensemble: rows of the joint law, permuted responses, dropout masks.
+"""Minibatches of an ensemble: rows of the joint distribution, permuted responses, dropout masks.
 
 Every member draws from its own generator, in blocks of a few updates, so that what a member sees
 depends neither on the other members nor on the length of a block.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import torch
 
 from sobolev._typing import AnyArray, Index
 from sobolev.neural.arrays import Array, Keep, to_device
 
-# Updates drawn at once, fewer if their dropout masks would take more than this many bytes.
+# Number of updates drawn at once, fewer if their dropout masks would take more bytes than this.
 BLOCK, BLOCK_BYTES = 16, 2**25
 
 
@@ -29,7 +29,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Batch:
-    """One update's rows: positions, permuted positions, weights and dropout masks.
+    """The rows of one update: positions, permuted positions, weights and dropout masks.
 
     Attributes
     ----------
@@ -38,7 +38,8 @@ class Batch:
     permuted : array (E, N)
         Positions of the responses of the product of the marginals.
     weights : array (E, N)
-        Of sum one for each member; zero where a member has fewer rows than the largest batch.
+        Weights that sum to one for each member; zero where a member has fewer rows than the
+        largest batch.
     roots : array (E, N)
         Their square roots.
     keeps : list
@@ -88,7 +89,7 @@ class Sampler:
         For each activation whether every copy has a mask of its own, the width and the rate.
     n_copies : int
         Copies of a row.
-    device : torch.device or None
+    device : torch.device, or None for numpy
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Sampler:
         rngs: Sequence[np.random.Generator],
         dropouts: list[tuple[bool, int, float]],
         n_copies: int,
-        device: torch.device | None,
+        device: Any,
     ) -> None:
         self.sizes = [min(b, m.index.size) for b, m in zip(batch_sizes, members, strict=True)]
         self.n = max(self.sizes)

@@ -1,76 +1,69 @@
 """Files that hold a fitted neural estimator: numbers and text, nothing that runs.
 
-A file is of torch's weights-only kind: named tensors, and one JSON text with everything else. Only
-the types listed here are read back.
+A file is a numpy archive (.npz, read without pickle): named arrays, and one JSON text with
+everything else. Only the types listed here are read back.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import pickle
-from dataclasses import fields, is_dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted
 
 from sobolev._files import write_atomic
 from sobolev._standardize import Standardizer
+from sobolev._typing import AnyArray
 from sobolev.criterion import Decomposition
-from sobolev.neural import critics
+from sobolev.neural import critics, optimizer
 from sobolev.neural.arrays import to_numpy
 from sobolev.neural.fitting import Design, Ensemble, Moments
-from sobolev.neural.networks import Wrapped
 from sobolev.neural.objectives import CrossEntropy, ExactSIC, PairedSIC, SquaredError
 from sobolev.neural.training import History
 from sobolev.targets import TargetColumn, TargetEncoder
 
-FORMAT, VERSION = "sobolev-neural", 1
+FORMAT, VERSION = "sobolev-neural", 2
 
 _RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
-        *(Standardizer, Decomposition, Moments, History, TargetColumn),
+        *(Standardizer, Decomposition, Moments, History, TargetColumn, TargetEncoder),
         *(Design, ExactSIC, PairedSIC, SquaredError, CrossEntropy),
+        *(critics.SmallCritic, critics.BigCritic, critics.BilinearCritic, critics.DenseNetwork),
+        *(optimizer.Optimizer, optimizer.EarlyStopping, optimizer.Boosting),
     )
 }
-_SPECIFICATIONS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
-        critics.SmallCritic,
-        critics.BigCritic,
-        critics.BilinearCritic,
-        critics.DenseNetwork,
-    )
-}
-_DAMAGED = (RuntimeError, OSError, EOFError, KeyError, TypeError, ValueError)
+_DAMAGED = (BadZipFile, OSError, EOFError, KeyError, TypeError, ValueError, AttributeError)
+_Arrays = dict[str, AnyArray]
 _EstimatorT = TypeVar("_EstimatorT")
 
 
 def save_estimator(estimator: Any, path: str | Path) -> Path:
     """Write a fitted estimator; the file is complete or not there."""
     check_is_fitted(estimator, "feature_importances_")
-    tensors: dict[str, torch.Tensor] = {}
+    arrays: _Arrays = {}
     parameters = estimator.get_params(deep=False)
     defaults = type(estimator)().get_params(deep=False)
     # What cannot be written, such as a Generator or a splitter, comes back as the default.
-    packed = {name: _pack(value, tensors) for name, value in parameters.items()}
+    packed = {name: _pack(value, arrays) for name, value in parameters.items()}
     for name, value in parameters.items():
         if packed[name] is None and value is not None:
-            packed[name] = _pack(defaults[name], tensors)
+            packed[name] = _pack(defaults[name], arrays)
     fitted = {name: value for name, value in vars(estimator).items() if name not in parameters}
     content = {
         "format": FORMAT,
         "version": VERSION,
         "class": type(estimator).__name__,
         "parameters": packed,
-        "fitted": _pack(fitted, tensors),
+        "fitted": _pack(fitted, arrays),
     }
     buffer = io.BytesIO()
-    torch.save({"content": json.dumps(content), "tensors": tensors}, buffer)
+    np.savez(buffer, content=np.array(json.dumps(content)), **arrays)  # type: ignore[arg-type]
     return write_atomic(path, buffer.getvalue())
 
 
@@ -79,11 +72,12 @@ def load_estimator(cls: type[_EstimatorT], path: str | Path, module: Any) -> _Es
     name, data = Path(path).name, Path(path).read_bytes()
     foreign = ValueError(f"{name} is not a file written by save(), or it is damaged.")
     try:
-        stored = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-        content, tensors = json.loads(stored["content"]), stored["tensors"]
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            arrays = {key: stored[key] for key in stored.files}
+        content = json.loads(str(arrays.pop("content")))
         version = int(content["version"])
         known = content["format"] == FORMAT
-    except (*_DAMAGED, pickle.UnpicklingError) as error:
+    except _DAMAGED as error:
         raise foreign from error
     if not known:
         raise foreign
@@ -97,8 +91,8 @@ def load_estimator(cls: type[_EstimatorT], path: str | Path, module: Any) -> _Es
     given = [] if module is None else [module]
     try:
         parameters = content["parameters"].items()
-        estimator = cls(**{name: _unpack(value, tensors, given) for name, value in parameters})
-        fitted = _unpack(content["fitted"], tensors, given)
+        estimator = cls(**{name: _unpack(value, arrays, given) for name, value in parameters})
+        fitted = _unpack(content["fitted"], arrays, given)
     except (KeyError, TypeError, AttributeError) as error:
         raise foreign from error
     for attribute, value in fitted.items():
@@ -106,47 +100,37 @@ def load_estimator(cls: type[_EstimatorT], path: str | Path, module: Any) -> _Es
     return estimator
 
 
-def _pack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
-    """JSON for a value; arrays go to ``tensors``."""
+def _pack(value: Any, arrays: _Arrays) -> Any:
+    """JSON for a value; arrays go to ``arrays``."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
-        return _pack_array(value, tensors)
+        return _pack_array(value, arrays)
     if isinstance(value, (list, tuple, range)):
         kind = "tuple" if isinstance(value, tuple) else "list"
-        return {"$": kind, "items": [_pack(v, tensors) for v in value]}
-    if isinstance(value, torch.device):
-        return str(value)
+        return {"$": kind, "items": [_pack(v, arrays) for v in value]}
     if isinstance(value, dict):
-        pairs = [[_pack(k, tensors), _pack(v, tensors)] for k, v in value.items()]
+        pairs = [[_pack(k, arrays), _pack(v, arrays)] for k, v in value.items()]
         return {"$": "dict", "items": pairs}
-    if isinstance(value, slice):
-        return None
     if isinstance(value, Ensemble):
-        return _pack_ensemble(value, tensors)
+        return _pack_ensemble(value, arrays)
     name = type(value).__name__
-    if name in _RECORDS and is_dataclass(value):
-        own = {f.name: getattr(value, f.name) for f in fields(value)}
-        return {"$": name, "fields": {k: _pack(v, tensors) for k, v in own.items()}}
-    if name in _SPECIFICATIONS and hasattr(value, "get_params"):
-        return {"$": name, "fields": {k: _pack(v, tensors) for k, v in value.get_params().items()}}
-    if isinstance(value, TargetEncoder):
-        return {
-            "$": "TargetEncoder",
-            "fields": {k: _pack(v, tensors) for k, v in vars(value).items()},
-        }
+    if _RECORDS.get(name) is type(value):
+        return {"$": name, "fields": {k: _pack(v, arrays) for k, v in vars(value).items()}}
+    if name == "device":  # of torch
+        return str(value)
     if callable(value):
         return {"$": "callable"}
-    return None  # a Generator as random_state, a device: not needed to use the estimator
+    return None  # a Generator as random_state: not needed to use the estimator
 
 
-def _pack_array(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
+def _pack_array(value: AnyArray, arrays: _Arrays) -> Any:
     if value.dtype.kind in "OUS":
         return {"$": "labels", "kind": value.dtype.kind, "items": [_plain(v) for v in value]}
-    name = str(len(tensors))
-    tensors[name] = torch.from_numpy(np.array(value, order="C"))
+    name = f"array{len(arrays)}"
+    arrays[name] = value
     return {"$": "array", "name": name}
 
 
@@ -156,81 +140,56 @@ def _plain(label: Any) -> Any:
     return label if isinstance(label, (bool, int, float)) else str(label)
 
 
-def _pack_ensemble(value: Ensemble, tensors: dict[str, torch.Tensor]) -> Any:
+def _pack_ensemble(value: Ensemble, arrays: _Arrays) -> Any:
     network = value.network
-    d, k = value.sizes
+    parts = {
+        name: getattr(value, name) for name in ("design", "sizes", "eta", "moments", "history")
+    }
     return {
         "$": "Ensemble",
-        "design": _pack(value.design, tensors),
-        "sizes": [d, k],
-        "metric": _pack(getattr(network, "metric", None), tensors),
-        "parameters": [_pack(to_numpy(p), tensors) for p in _weights(network)],
-        "eta": _pack(value.eta, tensors),
-        "moments": _pack(value.moments, tensors),
-        "history": _pack(value.history, tensors),
+        "parts": _pack(parts, arrays),
+        "metric": _pack(getattr(network, "metric", None), arrays),
+        "state": [_pack(to_numpy(p), arrays) for p in network.state],
     }
 
 
-def _weights(network: Any) -> list[Any]:
-    """Everything that a network has learned; of a module also its buffers."""
-    if isinstance(network, Wrapped):
-        return list(network.module.state_dict().values())
-    return list(network.parameters)
-
-
-def _unpack(value: Any, tensors: dict[str, torch.Tensor], given: list[Any]) -> Any:
+def _unpack(value: Any, arrays: _Arrays, given: list[Any]) -> Any:
     if not isinstance(value, dict):
         return value
     kind = value["$"]
     if kind == "array":
-        return tensors[value["name"]].numpy()
+        return arrays[value["name"]]
     if kind == "labels":
         if value["kind"] == "S":
             return np.array([item.encode("latin-1") for item in value["items"]])
         return np.array(value["items"], dtype=object if value["kind"] == "O" else None)
     if kind in ("list", "tuple"):
-        items = [_unpack(v, tensors, given) for v in value["items"]]
+        items = [_unpack(v, arrays, given) for v in value["items"]]
         return items if kind == "list" else tuple(items)
     if kind == "dict":
-        pairs = [[_unpack(part, tensors, given) for part in pair] for pair in value["items"]]
+        pairs = [[_unpack(part, arrays, given) for part in pair] for pair in value["items"]]
         return dict(pairs)
     if kind == "callable":
         return given[0] if given else None
     if kind == "Ensemble":
-        return _unpack_ensemble(value, tensors, given)
-    content = {name: _unpack(v, tensors, given) for name, v in value["fields"].items()}
-    if kind in _SPECIFICATIONS:
-        return _SPECIFICATIONS[kind](**content)
-    if kind == "TargetEncoder":
-        encoder = TargetEncoder()
-        encoder.__dict__.update(content)
-        return encoder
-    if kind in _RECORDS:
-        return _RECORDS[kind](**content)
-    raise ValueError(f"the file holds a {kind}, which is not known here.")
+        return _unpack_ensemble(value, arrays, given)
+    if kind not in _RECORDS:
+        raise ValueError(f"the file holds a {kind}, which is not known here.")
+    cls, content = _RECORDS[kind], value["fields"]
+    content = {name: _unpack(v, arrays, given) for name, v in content.items()}
+    record = cls(**{name: content.pop(name) for name in signature(cls).parameters})
+    vars(record).update(content)  # what a fit has added
+    return record
 
 
-def _unpack_ensemble(value: Any, tensors: dict[str, torch.Tensor], given: list[Any]) -> Ensemble:
-    parts = {
-        name: _unpack(value[name], tensors, given)
-        for name in ("design", "metric", "eta", "moments", "history")
-    }
-    design, metric = parts["design"], parts.pop("metric")
-    if design.spec is None:
+def _unpack_ensemble(value: Any, arrays: _Arrays, given: list[Any]) -> Ensemble:
+    parts = _unpack(value["parts"], arrays, given)
+    if parts["design"].spec is None:
         raise ValueError("the critic came from a callable; pass the same callable to load().")
-    d, k = value["sizes"]
     rngs = [np.random.default_rng(0) for _ in range(parts["eta"].shape[0])]
-    network = design.build(rngs, d, k)
-    weights = [_unpack(p, tensors, given) for p in value["parameters"]]
-    expected = [tuple(p.shape) for p in _weights(network)]
-    if expected != [tuple(w.shape) for w in weights]:
+    network = parts["design"].build(rngs, *parts["sizes"])
+    state = [_unpack(p, arrays, given) for p in value["state"]]
+    if [tuple(p.shape) for p in network.state] != [a.shape for a in state]:
         raise ValueError("the callable builds a module of another shape than the saved one.")
-    if isinstance(network, Wrapped):
-        state = network.module.state_dict()
-        network.module.load_state_dict(
-            {name: torch.as_tensor(w) for name, w in zip(state, weights, strict=True)}
-        )
-        network.metric = metric
-    else:
-        network = network.replace(weights)
-    return Ensemble(network=network, sizes=(d, k), **parts)
+    network = network.with_state(state, _unpack(value["metric"], arrays, given))
+    return Ensemble(network=network, **parts)

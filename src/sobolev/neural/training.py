@@ -1,73 +1,42 @@
-r"""Stochastic block coordinate descent (Algorithm 3 of the paper) for an ensemble of networks.
+r"""Neural SIC: stochastic block coordinate descent (Algorithm 3) for an ensemble of networks.
 
-An update draws a minibatch, moves the parameters by Adam and the importances by mirror descent in
-the log domain. The gradient of the gradient penalty is in closed form where the network has a
-``trace``, and by double back-propagation otherwise. Everything is batched over members; what
-differs between them (rows, batch sizes, seeds, lam) are arrays with a leading dimension E.
+Each update fetches a minibatch, takes a step of Adam on the parameters and a step of mirror descent
+on the importances. The gradient of the gradient penalty has a closed form for the built-in
+networks; :mod:`sobolev.neural.torch_backend` has the double back-propagation for a user's module.
+Everything is batched over members; what differs between them (rows, batch sizes, seeds, lam) is
+stored in arrays with a leading dimension E.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import cos, pi
 from typing import Any
 
 import numpy as np
-import torch
 
 from sobolev._typing import AnyArray, Index
 from sobolev.exceptions import DivergenceError
 from sobolev.neural.arrays import Array, namespace, to_device, to_numpy
+from sobolev.neural.importances import Importances
 from sobolev.neural.objectives import Objective
+from sobolev.neural.optimizer import Optimizer
 from sobolev.neural.sampling import Batch, Rows, Sampler
 
-SCHEDULES: dict[str, Callable[[float], float]] = {
-    "constant": lambda done: 1.0,
-    "linear": lambda done: 1.0 - done,
-    "cosine": lambda done: 0.5 * (1 + cos(pi * done)),
-}
-
-# The least importance, relative to the mean: it keeps 1/eta finite and lets a feature come back.
-ETA_FLOOR = 1e-5
-# The largest move of log eta in one update: half-way to the optimum is not overshot.
-MAX_MOVE = 0.5
-# Keeps squares finite in single precision when a critic is about to diverge.
-MAX_RATIO = 1e15
-# Losses are looked at after this many updates.
+# Number of updates between two checks of the loss.
 REPORT_EVERY = 50
-# Responses drawn for each held-out row.
+# Number of responses drawn for each held-out row.
 DRAWN = 4
 
 Report = Callable[[int, AnyArray], None]
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How to train; see :class:`~sobolev.NeuralSIC` for the meaning of each.
-
-    ``lam`` has one entry for each member. ``eta_relative`` divides the mirror step by the size of
-    its gradient at the optimum, ``eta_decay`` averages the squared gradients over updates.
-    """
-
-    lam: Array
-    epsilon: float = 1e-12
-    learning_rate: float = 1e-3
-    betas: tuple[float, float] = (0.5, 0.999)
-    weight_decay: float = 1e-4
-    schedule: str = "constant"
-    eta_step: float = 0.1
-    eta_relative: bool = True
-    eta_decay: float = 0.99
-    closed_form: bool = True
-
-
 class Adam:
-    """Adam with decay of the weights in the gradient, as in torch, in place."""
+    """Adam with weight decay in the gradient, as in torch, in place."""
 
-    def __init__(self, parameters: list[Array], settings: Settings) -> None:
+    def __init__(self, parameters: list[Array], optimizer: Optimizer) -> None:
         self.parameters = parameters
-        self.settings = settings
+        self.optimizer = optimizer
         xp = namespace(parameters[0])
         self.first = [xp.zeros_like(p) for p in parameters]
         self.second = [xp.zeros_like(p) for p in parameters]
@@ -76,11 +45,11 @@ class Adam:
     def step(self, gradients: list[Array], rate: float) -> None:
         """Move the parameters; the gradients are used up."""
         self.n_steps += 1
-        beta, beta2 = self.settings.betas
+        beta, beta2 = self.optimizer.betas
         # The moments are kept without the factors 1 - beta, which saves two passes.
         root = ((1 - beta2) / (1 - beta2**self.n_steps)) ** 0.5
         rate *= (1 - beta) / (1 - beta**self.n_steps) / root
-        decay = self.settings.weight_decay
+        decay = self.optimizer.weight_decay
         for p, g, m, v in zip(self.parameters, gradients, self.first, self.second, strict=True):
             if decay:
                 g += decay * p
@@ -92,78 +61,6 @@ class Adam:
             namespace(g).sqrt(v, out=g)
             g += 1e-8 / root
             p -= rate * m / g
-
-
-@dataclass(frozen=True)
-class GroupIndex:
-    """Pairs (group, feature): groups may overlap."""
-
-    group: Array
-    feature: Array
-    n_groups: int
-
-    def gather(self, per_feature: Array) -> Array:
-        """Sums over the features of each group, (E, d) to (E, K)."""
-        return _add_at(per_feature[:, self.feature], self.group, self.n_groups)
-
-    def spread(self, per_group: Array, n_features: int) -> Array:
-        """Sums over the groups of each feature, (E, K) to (E, d)."""
-        return _add_at(per_group[:, self.group], self.feature, n_features)
-
-
-def _add_at(values: Array, index: Array, size: int) -> Array:
-    if isinstance(values, torch.Tensor):
-        return values.new_zeros(values.shape[0], size).index_add(1, index, values)
-    return np.stack([np.bincount(index, row, size) for row in values]).astype(values.dtype)
-
-
-@dataclass
-class Importances:
-    """eta of every member, on the simplex at every step, and the averaged squared gradients."""
-
-    eta: Array
-    average: Array
-    groups: GroupIndex | None = None
-    n_updates: int = 0
-
-    @classmethod
-    def start(cls, eta: Array, groups: GroupIndex | None = None) -> Importances:
-        """From given importances, (E, d) or (E, n_groups)."""
-        return cls(eta, namespace(eta).zeros_like(eta), groups)
-
-    def inverse(self, n_features: int) -> Array:
-        """1/eta for every feature, (E, d)."""
-        inverse = 1 / self.eta
-        return inverse if self.groups is None else self.groups.spread(inverse, n_features)
-
-    def penalty(self, squared: Array, epsilon: float) -> Array:
-        """sum (squared gradient + epsilon) / eta for each member."""
-        return ((self._grouped(squared) + epsilon) / self.eta).sum(1)
-
-    def update(self, squared: Array, settings: Settings) -> None:
-        """One mirror step in the log domain."""
-        xp = namespace(squared)
-        squared = self._grouped(squared)
-        self.n_updates += 1
-        if settings.eta_decay:
-            weight = max(1 - settings.eta_decay, 1 / self.n_updates)
-            self.average += weight * (squared - self.average)
-            squared = self.average
-        root = xp.sqrt(squared + settings.epsilon)
-        ratio = xp.clip(root / self.eta, None, MAX_RATIO)
-        if settings.eta_relative:
-            ratio /= root.sum(1)[:, None]
-            move = xp.clip(settings.eta_step * ratio * ratio, None, MAX_MOVE)
-        else:
-            move = (0.5 * settings.eta_step * settings.lam)[:, None] * ratio * ratio
-        logits = xp.log(self.eta) + move
-        eta = xp.exp(logits - xp.amax(logits, 1)[:, None])
-        eta /= eta.sum(1)[:, None]
-        eta = xp.clip(eta, ETA_FLOOR / eta.shape[1], None)
-        self.eta = eta / eta.sum(1)[:, None]
-
-    def _grouped(self, squared: Array) -> Array:
-        return squared if self.groups is None else self.groups.gather(squared)
 
 
 @dataclass
@@ -188,6 +85,21 @@ class Table:
     def y(self, *rows: Array) -> Array:
         """Responses at rows (E, N) each, as (E, C, N, k)."""
         return namespace(self.Y).stack([self.Y[r] for r in rows], 1)
+
+    def responses(self, network: Any, batch: Batch) -> Array:
+        """The responses of a batch; a critic of (x, y) sees the permuted ones, too."""
+        return self.y(batch.rows, *([batch.permuted] if network.pairs else []))
+
+    def penalty_scale(self, importances: Importances, lam: Array, share: float) -> Array:
+        """lam/eta in the units of the network's input, (E, d)."""
+        return self._in_metric(importances.inverse(self.X.shape[1]) * (share * lam)[:, None])
+
+    def mean_squares(self, sums: Array, share: float) -> Array:
+        """Mean squared derivatives in the columns themselves, (E, d)."""
+        return self._in_metric(share * sums)
+
+    def _in_metric(self, squares: Array) -> Array:
+        return squares if self.metric is None else squares * self.metric * self.metric
 
 
 @dataclass(frozen=True)
@@ -219,7 +131,7 @@ class Validation:
         rngs: list[np.random.Generator],
         every: int,
         patience: int,
-        device: torch.device | None,
+        device: Any,
     ) -> Validation:
         """Pad the held-out rows of the members to one length and draw responses for them."""
         n = max(fold.index.size for fold in held_out)
@@ -235,11 +147,10 @@ class Validation:
 
     def risk(self, network: Any, table: Table, objective: Objective) -> AnyArray:
         """Mean risk of the held-out rows, (E,)."""
-        with torch.no_grad():
-            y = table.y(self.rows, *(self.drawn if network.pairs else ()))
-            values = network.values(table.x(self.rows), y if network.pairs else None)
-            found: AnyArray = to_numpy((self.weights * objective.risk(values, y)).sum(1))
-            return found
+        y = table.y(self.rows, *(self.drawn if network.pairs else ()))
+        values = network.values(table.x(self.rows), y if network.pairs else None)
+        found: AnyArray = to_numpy((self.weights * objective.risk(values, y)).sum(1))
+        return found
 
 
 @dataclass
@@ -252,35 +163,60 @@ class History:
     best: Index | None = None
 
 
+def closed_form(
+    network: Any,
+    table: Table,
+    batch: Batch,
+    objective: Objective,
+    importances: Importances,
+    lam: Array,
+    epsilon: float,
+) -> tuple[Array, Array, list[Array]]:
+    """Loss (E,), mean squared derivatives (E, d) and the gradient in each parameter."""
+    y = table.responses(network, batch)
+    trace = network.trace(table.x(batch.rows), y if network.pairs else None, batch.keeps)
+    loss, delta = objective(trace.values, y, batch.weights)
+    g = trace.input_gradient(objective.copies)
+    g *= batch.roots[:, None, :, None]
+    sums = namespace(g).einsum("ecnd,ecnd->ed", g, g)
+    squared = table.mean_squares(sums, objective.share)
+    loss = loss + 0.5 * lam * importances.penalty(squared, epsilon)
+    g *= batch.roots[:, None, :, None]
+    g *= table.penalty_scale(importances, lam, objective.share)[:, None, None]
+    return loss, squared, trace.parameter_gradient(delta, g, objective.copies)
+
+
 def train(
     network: Any,
     table: Table,
     sampler: Sampler,
     objective: Objective,
     importances: Importances,
-    settings: Settings,
+    lam: Array,
+    optimizer: Optimizer,
     n_updates: int,
     validation: Validation | None = None,
     report: Report | None = None,
+    gradients: Callable[..., tuple[Array, Array, list[Array]]] = closed_form,
 ) -> History:
-    """Train the network and the importances in place.
+    """Train the network and the importances in place (Algorithm 3 of the paper).
 
-    With a validation the best iterate of every member is put back at the end.
+    ``lam`` has one entry for each member. With a validation the best iterate of every member is
+    restored at the end.
     """
-    schedule = SCHEDULES[settings.schedule]
-    adam = Adam([_values(p) for p in network.parameters], settings)
-    gradients = closed_form if settings.closed_form else double_backpropagation
+    adam = Adam([_values(p) for p in network.parameters], optimizer)
     losses = np.zeros((n_updates, importances.eta.shape[0]))
     history = History(losses)
     best = None if validation is None else _Best(network, importances, validation.patience)
     done = 0
-    for batch in sampler.batches(n_updates):
+    for batch in sampler.batches(n_updates):  # Alg. 3: fetch (x, y) and (x, permuted y)
         with np.errstate(over="ignore", invalid="ignore"):  # a loss that is not finite is an error
-            step = gradients(network, table, batch, objective, importances, settings)
-        loss, squared, found = step
+            loss, squared, found = gradients(
+                network, table, batch, objective, importances, lam, optimizer.epsilon
+            )
         losses[done] = to_numpy(loss)
-        adam.step(found, settings.learning_rate * schedule(done / n_updates))
-        importances.update(squared, settings)
+        adam.step(found, optimizer.rate(done / n_updates))  # Alg. 3: gradient step on theta
+        importances.update(squared, lam, optimizer)  # Alg. 3: mirror descent on eta
         done += 1
         if done % REPORT_EVERY == 0 or done == n_updates:
             _check_finite(losses, done)
@@ -303,7 +239,7 @@ def train(
 
 def _values(parameter: Array) -> Array:
     """What a parameter holds, outside of any graph."""
-    return parameter.detach() if isinstance(parameter, torch.Tensor) else parameter
+    return parameter if isinstance(parameter, np.ndarray) else parameter.detach()
 
 
 def _check_finite(losses: AnyArray, done: int) -> None:
@@ -313,83 +249,6 @@ def _check_finite(losses: AnyArray, done: int) -> None:
             f"the loss is not finite after {int(bad.argmax()) + 1} updates; lower learning_rate, "
             "raise rho or lam, or look for columns with extreme values."
         )
-
-
-# -- gradients -----------------------------------------------------------------------------------
-
-
-def _scale(table: Table, importances: Importances, settings: Settings, share: float) -> Array:
-    """lam/eta in the units of the network's input, (E, d)."""
-    scale = importances.inverse(table.X.shape[1]) * (share * settings.lam)[:, None]
-    return scale if table.metric is None else scale * table.metric * table.metric
-
-
-def _squared(sums: Array, table: Table, share: float) -> Array:
-    """Mean squared derivatives in the columns themselves, (E, d)."""
-    squared = share * sums
-    return squared if table.metric is None else squared * table.metric * table.metric
-
-
-def _responses(network: Any, table: Table, batch: Batch) -> Array:
-    return table.y(batch.rows, *([batch.permuted] if network.pairs else []))
-
-
-def closed_form(
-    network: Any,
-    table: Table,
-    batch: Batch,
-    objective: Objective,
-    importances: Importances,
-    settings: Settings,
-) -> tuple[Array, Array, list[Array]]:
-    """Loss (E,), mean squared derivatives (E, d) and the gradient in each parameter."""
-    y = _responses(network, table, batch)
-    trace = network.trace(table.x(batch.rows), y if network.pairs else None, batch.keeps)
-    loss, delta = objective(trace.values, y, batch.weights)
-    g = trace.input_gradient(objective.copies)
-    g *= batch.roots[:, None, :, None]
-    sums = namespace(g).einsum("ecnd,ecnd->ed", g, g)
-    squared = _squared(sums, table, objective.share)
-    loss = loss + 0.5 * settings.lam * importances.penalty(squared, settings.epsilon)
-    g *= batch.roots[:, None, :, None]
-    g *= _scale(table, importances, settings, objective.share)[:, None, None]
-    return loss, squared, trace.parameter_gradient(delta, g, objective.copies)
-
-
-def double_backpropagation(
-    network: Any,
-    table: Table,
-    batch: Batch,
-    objective: Objective,
-    importances: Importances,
-    settings: Settings,
-) -> tuple[Array, Array, list[Array]]:
-    """The same by automatic differentiation, for networks of any kind."""
-    y = _responses(network, table, batch)
-    x = table.x(batch.rows).requires_grad_(True)
-    scale = _scale(table, importances, settings, objective.share)[:, None, None]
-    w = batch.weights[:, None, :, None]
-    with torch.enable_grad():
-        values = network.values(x, y if network.pairs else None, batch.keeps)
-        loss, delta = objective(values.detach(), y, batch.weights)
-        g = input_gradients(values, x, objective.copies)
-        total = (values * delta).sum() + 0.5 * (w * scale * g * g).sum()
-        found = torch.autograd.grad(total, network.parameters, allow_unused=True)
-    g = g.detach()
-    squared = _squared((w * g * g).sum((1, 2)), table, objective.share)
-    loss = loss + 0.5 * settings.lam * importances.penalty(squared, settings.epsilon)
-    gradients = [
-        torch.zeros_like(p) if gradient is None else gradient.clone()  # they may share memory
-        for p, gradient in zip(network.parameters, found, strict=True)
-    ]
-    return loss, squared, gradients
-
-
-def input_gradients(values: Array, x: Array, copies: slice = slice(None)) -> Array:
-    """Derivatives of each copy in the shared x by automatic differentiation, (E, C', N, d)."""
-    chosen = range(*copies.indices(values.shape[1]))
-    each = [torch.autograd.grad(values[:, c].sum(), x, create_graph=True)[0] for c in chosen]
-    return torch.cat(each, 1)
 
 
 class _Best:

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from sobolev._typing import Array
 from sobolev.validation import list_some, plain_target, reject_text_columns, take_rows
 
-# Rows of a chunk, unless the user says: as many as take so much memory, within bounds.
+# Default number of rows of a chunk: as many as take this memory, within bounds.
 CHUNK_BYTES = 32 * 2**20
 LEAST_ROWS, MOST_ROWS = 4096, 262_144
 
@@ -34,7 +34,7 @@ class Chunk:
         The response as the user has it.
     weight : array of shape (n,) or None
     where : str
-        What messages call the chunk.
+        Name of the chunk in messages.
     names : tuple or None
         Names of the columns.
     number : int
@@ -56,44 +56,44 @@ class Chunk:
 
 
 class Pass(Protocol[State]):
-    """One look at every chunk: a state for each, and a way to put two together, in order."""
+    """A computation on every chunk: a state for each, and a way to merge two states, in order."""
 
     def look(self, chunk: Chunk, start: int) -> State:
-        """What a chunk says; ``start`` is the position of its first row among all."""
+        """The state of a chunk; ``start`` is the position of its first row among all rows."""
 
     def merge(self, first: State, second: State) -> State:
-        """What two neighbouring stretches of rows say together."""
+        """The state of two neighbouring stretches of rows."""
 
 
 class Source(ABC):
-    """Rows that can be read again and again, in the same order.
+    """Rows that can be read several times, in the same order.
 
     Attributes
     ----------
     n_rows : int or None
-        The number of rows, if it is known before they are read.
+        Number of rows, if it is known before they are read.
     """
 
     n_rows: int | None = None
 
     def learn(self, counts: Mapping[int, int]) -> None:
-        """Take note of the number of rows in each chunk, as a first pass found them."""
+        """Store the number of rows of each chunk, found by a first pass."""
         self.n_rows = sum(counts.values())
 
     @abstractmethod
     def run(self, task: Pass[State], n_jobs: int = 1) -> State:
-        """Make a pass; the result does not depend on ``n_jobs``."""
+        """Run a pass; the result does not depend on ``n_jobs``."""
 
 
 class LocalSource(Source):
-    """Chunks that are read here, one ahead of those that are worked on."""
+    """Chunks that are read in this process; one is read while others are processed."""
 
     @abstractmethod
     def chunks(self) -> Iterator[Chunk]:
         """All chunks, from the first."""
 
     def run(self, task: Pass[State], n_jobs: int = 1) -> State:
-        """Read in this thread and work in ``n_jobs`` others, each with one BLAS thread."""
+        """Read in this thread and process in ``n_jobs`` others, each with one BLAS thread."""
         state: State | None = None
         waiting: deque[Future[State]] = deque()
 
@@ -122,7 +122,7 @@ class LocalSource(Source):
 
 
 def default_rows(d: int) -> int:
-    """Rows of a chunk of d columns."""
+    """Default number of rows of a chunk of d columns."""
     return int(np.clip(CHUNK_BYTES // (8 * max(1, d)), LEAST_ROWS, MOST_ROWS))
 
 
@@ -143,11 +143,11 @@ def make_chunk(
     X, y : array-like or DataFrame
     weight : array-like or None
     names, d
-        Columns of the chunks before; None for the first.
+        Names and number of columns of the chunks before; None for the first.
     number : int
         Its place among the chunks.
     detail : str
-        What messages say of it besides.
+        Further description of the chunk for messages.
     """
     where = f"chunk {number}{detail}"
     try:
@@ -197,7 +197,7 @@ def other_columns(found: Sequence[Any], names: Sequence[Any]) -> str:
     missing = [repr(name) for name in names if name not in found]
     unknown = [repr(name) for name in found if name not in names]
     said = [f"it lacks {list_some(missing)}"] if missing else []
-    said += [f"it has {list_some(unknown)} besides"] if unknown else []
+    said += [f"it also has {list_some(unknown)}"] if unknown else []
     return f"the columns differ from those of the first chunk: {'; '.join(said)}."
 
 

@@ -1,4 +1,4 @@
-"""Dask arrays and dataframes: passes run where the chunks live and are merged in a tree."""
+"""Dask arrays and dataframes: passes run on the workers and are merged in a tree."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from sobolev.streaming.chunks import Pass, Source, State, make_chunk
-from sobolev.tables.names import _hint
+from sobolev.tables.names import hint
 
-# Results that one task of the tree puts together.
+# Number of results that one task of the tree merges.
 FAN_IN = 8
 
 
@@ -51,11 +51,11 @@ class DaskSource(Source):
     def _check_names(self, asked: list[str], argument: str) -> None:
         for name in asked:
             if self.names is None or name not in self.names:
-                hint = "X has no names." if self.names is None else _hint(name, self.names)
-                raise ValueError(f"{argument}: there is no column {name!r}; {hint}")
+                said = "X has no names." if self.names is None else hint(name, self.names)
+                raise ValueError(f"{argument}: there is no column {name!r}; {said}")
 
     def _beside(self, X: Any, other: Any, name: str) -> list[Any]:
-        """The blocks of an array that goes with the rows of X."""
+        """The blocks of a collection with the rows of X."""
         if not hasattr(other, "to_delayed"):
             raise TypeError(
                 f"{name} must be a dask collection with the chunks of X, or a column's name; got "
@@ -77,7 +77,7 @@ class DaskSource(Source):
         return blocks
 
     def learn(self, counts: Mapping[int, int]) -> None:
-        """Take note of the number of rows in each chunk."""
+        """Store the number of rows of each chunk."""
         self.lengths = [counts.get(i, 0) for i in range(len(self.blocks))]
         self.n_rows = sum(self.lengths)
 
@@ -86,7 +86,9 @@ class DaskSource(Source):
         from dask.delayed import delayed
 
         shared = delayed(task, traverse=False)
-        starts = [0] * len(self.blocks) if self.lengths is None else _starts(self.lengths)
+        starts = (
+            [0] * len(self.blocks) if self.lengths is None else [0, *accumulate(self.lengths[:-1])]
+        )
         look = delayed(_look, pure=False)
         parts = [
             look(
@@ -127,21 +129,17 @@ def _blocks(X: Any) -> list[Any]:
 
 
 def _lengths(X: Any) -> list[int] | None:
-    """Rows of each chunk, if Dask knows them."""
+    """Number of rows of each chunk, if Dask knows it."""
     chunks = getattr(X, "chunks", None)
     if chunks is None or any(n != n for n in chunks[0]):
         return None
     return [int(n) for n in chunks[0]]
 
 
-def _starts(lengths: list[int]) -> list[int]:
-    return [0, *accumulate(lengths[:-1])]
-
-
 def _look(
     task: Any, block: Any, y: Any, weight: Any, columns: tuple[Any, Any, Any], i: int, start: int
 ) -> Any:
-    """On a worker: what a chunk says; None if it is empty."""
+    """On a worker: the state of a chunk; None if it is empty."""
     names, targets, weight_name = columns
     if targets is not None or weight_name is not None:
         y = block[targets] if targets is not None else y
@@ -159,6 +157,6 @@ def _look(
 
 
 def _merge(task: Any, parts: list[Any]) -> Any:
-    """On a worker: neighbours put together, in order."""
+    """On a worker: neighbouring states merged, in order."""
     found = [part for part in parts if part is not None]
     return reduce(task.merge, found) if found else None

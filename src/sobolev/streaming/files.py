@@ -18,11 +18,11 @@ import pandas as pd
 from sobolev._typing import Array
 from sobolev.streaming.chunks import Chunk, LocalSource, default_rows, make_chunk, other_columns
 from sobolev.tables.formats import KNOWN, PARQUET, TEXT, check_file, open_table, suffixes
-from sobolev.tables.names import _hint
+from sobolev.tables.names import hint
 from sobolev.tables.text import MARKS, SAMPLE, refuse_duplicates, sniff
 from sobolev.validation import not_numbers
 
-# What pandas calls row labels without a name in a file; they are no feature.
+# Name that pandas gives to row labels without a name in a file; they are not a feature.
 ROW_NUMBERS = re.compile(r"__index_level_\d+__")
 
 
@@ -53,7 +53,7 @@ class NamedSource(LocalSource):
 
     @abstractmethod
     def pieces(self) -> Iterator[tuple[Any, str]]:
-        """Record batches or DataFrames, and what messages call them."""
+        """Record batches or DataFrames, each with its name for messages."""
 
     def split(self, names: Sequence[str]) -> tuple[str, ...]:
         """The features; an error if a response or the weight is not among the columns."""
@@ -61,13 +61,13 @@ class NamedSource(LocalSource):
         asked += [("sample_weight", self.weight)] if self.weight is not None else []
         for argument, name in asked:
             if name not in names:
-                hint = _hint(name, names)
-                raise ValueError(f"{argument}: there is no column {name!r}; {hint}")
+                said = f"{argument}: there is no column {name!r}; {hint(name, names)}"
+                raise ValueError(said)
         left_out = {*self.targets, self.weight}
         return tuple(n for n in names if n not in left_out and not ROW_NUMBERS.fullmatch(n))
 
     def rows_of(self, names: Sequence[str]) -> int:
-        """Rows of a chunk."""
+        """Number of rows of a chunk."""
         return default_rows(len(names)) if self.chunk_rows is None else self.chunk_rows
 
     def chunks(self) -> Iterator[Chunk]:
@@ -81,7 +81,7 @@ class NamedSource(LocalSource):
             features = found if features is None else features
             if set(found) != set(features):
                 raise ValueError(f"{where}: {other_columns(found, features)}")
-            if not _length(piece):
+            if not len(piece):
                 continue
             y = {name: _column(piece, name) for name in self.targets}
             response = y[self.targets[0]] if self.single else pd.DataFrame(y)
@@ -115,7 +115,7 @@ class TableSource(NamedSource):
             self.n_rows = sum(parquet.read_metadata(file).num_rows for file in self.files)
 
     def pieces(self) -> Iterator[tuple[Any, str]]:
-        """Of one file after the other."""
+        """The pieces of one file after the other."""
         for file in self.files:
             kind, packed = suffixes(file)
             if kind in TEXT:
@@ -175,7 +175,7 @@ class DatasetSource(NamedSource):
             )
 
     def pieces(self) -> Iterator[tuple[Any, str]]:
-        """Record batches, few of them read ahead."""
+        """Record batches, with little read-ahead."""
         rows = self.rows_of(self.dataset.schema.names)
         if hasattr(self.dataset, "scanner"):
             scanner = self.dataset.scanner(
@@ -221,10 +221,6 @@ def _column_names(piece: Any) -> list[str]:
     return list(piece.columns) if isinstance(piece, pd.DataFrame) else list(piece.schema.names)
 
 
-def _length(piece: Any) -> int:
-    return len(piece) if isinstance(piece, pd.DataFrame) else piece.num_rows
-
-
 def _column(piece: Any, name: str) -> Any:
     if isinstance(piece, pd.DataFrame):
         return piece[name].to_numpy()
@@ -235,8 +231,8 @@ def _column(piece: Any, name: str) -> Any:
 
 
 def _matrix(piece: Any, names: Sequence[str], where: str) -> Array:
-    """Columns as floats, one beside the other in memory: they come from disk that way."""
-    out = np.empty((len(names), _length(piece)))
+    """Columns as floats, each contiguous in memory, as they are on disk."""
+    out = np.empty((len(names), len(piece)))
     text = []
     for row, name in zip(out, names, strict=True):
         column = _column(piece, name)

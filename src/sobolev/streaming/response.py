@@ -1,4 +1,4 @@
-"""The law of the response from sums over chunks: what its encoding needs."""
+"""The distribution of the response from sums over chunks, for its encoding."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sobolev.targets import (
     whitener,
 )
 
-# More labels than this are not classes.
+# Largest number of labels.
 MOST_LABELS = 1000
-# A column of y as a number, beside its labels.
+# Key of a column of y as a number, not one of its labels.
 NUMBER = None
 Key = tuple[int, Any]
 
@@ -36,7 +36,7 @@ class ResponseMoments:
     kinds : tuple of str
         For each column the kinds of its values: "n" for integers, "f" for floats, "t" for labels.
     keys : list of (column, label)
-        What the means are of; the label None stands for the number itself.
+        The variables; the label None stands for the number itself.
     mean, products : array of shape (q,), (q, q)
         Means, and sums of products of deviations.
     low, high : mapping
@@ -54,7 +54,7 @@ class ResponseMoments:
 
     @classmethod
     def of(cls, y: Any, weight: Array | None, target_type: str) -> ResponseMoments:
-        """Of the rows of a chunk."""
+        """The moments of the rows of a chunk."""
         table = as_columns(y)
         names = _names(len(table))
         kinds, keys, values = [], [], []
@@ -86,7 +86,7 @@ class ResponseMoments:
         )
 
     def merge(self, other: ResponseMoments) -> ResponseMoments:
-        """Of both sets of rows; a label that one of them lacks is zero there."""
+        """The moments of both sets of rows; labels that one set lacks count zero there."""
         if len(self.kinds) != len(other.kinds):
             raise ValueError(
                 f"y has {len(self.kinds)} columns in some chunks and {len(other.kinds)} in others."
@@ -123,7 +123,7 @@ class ResponseMoments:
         return mean, products
 
     def encoder(self, encoder: TargetEncoder) -> TargetEncoder:
-        """Fit an encoder of the standard basis, as if to all rows at once."""
+        """Fit an encoder with the standard basis, as to all rows at once."""
         encoder.check_parameters()
         names = _names(len(self.kinds))
         encoder.n_outputs_ = len(names)
@@ -177,7 +177,7 @@ def _kind(column: AnyArray, target_type: str) -> str:
 def _joint(name: str, first: str, second: str) -> str:
     if "t" in (first, second) and first != second:
         raise ValueError(
-            f"{name} holds labels in some chunks and numbers in others; set target_type, or read "
+            f"{name} holds labels in some chunks and numbers in others; set target, or read "
             "the column with one type."
         )
     return max(first, second, key="tnf".index)
@@ -186,7 +186,7 @@ def _joint(name: str, first: str, second: str) -> str:
 def _drop_many(
     kinds: tuple[str, ...], keys: tuple[Key, ...]
 ) -> tuple[tuple[str, ...], tuple[Key, ...]]:
-    """Integers of many values are numbers."""
+    """Treat integers with many distinct values as numbers."""
     found = list(kinds)
     for i, (kind, name) in enumerate(zip(kinds, _names(len(kinds)), strict=True)):
         count = sum(key[0] == i and key[1] is not NUMBER for key in keys)
@@ -202,5 +202,5 @@ def _check_count(count: int, name: str) -> None:
     if count > MOST_LABELS:
         raise ValueError(
             f"{name} has more than {MOST_LABELS:,} labels; if they are numbers, use "
-            'target_type="regression".'
+            'target="regression".'
         )

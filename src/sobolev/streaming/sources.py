@@ -1,4 +1,4 @@
-"""Which inputs are read in chunks, and the ones that need no library: arrays and iterables."""
+"""The inputs that are read in chunks, and the sources for arrays on disk and for iterables."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from sobolev._parameters import check_count
 from sobolev.streaming.chunks import Chunk, LocalSource, Source, default_rows, make_chunk
+from sobolev.validation import take_rows
 
 # The folder in which joblib hands arrays to its processes; these fit in memory.
 JOBLIB_FOLDER = "joblib_memmapping_folder"
 
 
 def open_source(X: Any, y: Any, sample_weight: Any, chunk_rows: int | None) -> Source | None:
-    """The source that X stands for, or None for data in memory.
+    """The source of the rows of X, or None for data in memory.
 
     Parameters
     ----------
@@ -26,10 +26,8 @@ def open_source(X: Any, y: Any, sample_weight: Any, chunk_rows: int | None) -> S
     y, sample_weight
         Names of columns for tables; arrays for arrays; None for chunks.
     chunk_rows : int or None
-        Rows that are held at a time; None for as many as take 32 MiB.
+        Number of rows in memory at a time; None for as many as take 32 MiB.
     """
-    if chunk_rows is not None:
-        check_count("chunk_rows", chunk_rows)
     if isinstance(X, (str, os.PathLike)):
         from sobolev.streaming.files import TableSource
 
@@ -92,10 +90,10 @@ class ArraySource(LocalSource):
         self.n_rows = n if weight is None else None
 
     def chunks(self) -> Iterator[Chunk]:
-        """Stretches of ``chunk_rows`` rows."""
+        """Chunks of ``chunk_rows`` rows."""
         for number, start in enumerate(range(0, self.X.shape[0], self.step)):
             rows = slice(start, start + self.step)
-            y = self.y.iloc[rows] if hasattr(self.y, "iloc") else self.y[rows]
+            y = take_rows(self.y, rows)
             weight = None if self.weight is None else np.asarray(self.weight[rows])
             X = np.array(self.X[rows], dtype=np.float64)  # read now, not when it is used
             yield make_chunk(X, y, weight, number=number, detail=f" (from row {start})")
@@ -107,7 +105,8 @@ class IterableSource(LocalSource):
     Parameters
     ----------
     make : iterable or callable
-        A list, an object that can be iterated anew, or a function that returns an iterator.
+        A list, an object that can be iterated more than once, or a function that returns an
+        iterator.
     """
 
     def __init__(self, make: Iterable[Any] | Callable[[], Iterable[Any]]) -> None:
@@ -120,7 +119,7 @@ class IterableSource(LocalSource):
         self.make = make
 
     def chunks(self) -> Iterator[Chunk]:
-        """The chunks, with the columns of the first; empty ones are passed over."""
+        """The chunks, with the columns of the first; empty chunks are skipped."""
         names, d = None, None
         chunks = self.make() if callable(self.make) else self.make
         for number, parts in enumerate(chunks):

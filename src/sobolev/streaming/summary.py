@@ -1,4 +1,4 @@
-"""The first pass: means and scales of the columns, the law of the response, a sample of rows."""
+"""The first pass: means and scales of columns, the distribution of y, a sample of rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array
@@ -14,7 +15,7 @@ from sobolev.streaming.chunks import Chunk
 from sobolev.streaming.response import ResponseMoments
 from sobolev.validation import reject_non_finite
 
-# Rows whose deviations are formed at once: they stay in cache.
+# Number of rows whose deviations are computed at once, so that they stay in the cache.
 BLOCK_ROWS = 4096
 
 
@@ -30,11 +31,10 @@ class ColumnMoments:
 
     @classmethod
     def of(cls, X: Array, weight: Array | None) -> ColumnMoments:
-        """Of the rows of a chunk."""
+        """The moments of the rows of a chunk."""
         found: ColumnMoments | None = None
-        for start in range(0, X.shape[0], BLOCK_ROWS):
-            block = X[start : start + BLOCK_ROWS]
-            w = None if weight is None else weight[start : start + BLOCK_ROWS]
+        for rows in gen_batches(X.shape[0], BLOCK_ROWS):
+            block, w = X[rows], None if weight is None else weight[rows]
             mean = block.mean(axis=0) if w is None else w @ block / w.sum()
             deviation = block - mean
             deviation *= deviation
@@ -46,7 +46,7 @@ class ColumnMoments:
         return found
 
     def merge(self, other: ColumnMoments) -> ColumnMoments:
-        """Of both sets of rows."""
+        """The moments of both sets of rows."""
         weight = self.weight + other.weight
         step = other.mean - self.mean
         share = other.weight / weight
@@ -59,7 +59,7 @@ class ColumnMoments:
         )
 
     def standardizer(self) -> Standardizer:
-        """The same as from all rows at once."""
+        """The units of the columns, the same as from all rows at once."""
         scale = np.sqrt(self.squares / self.weight)
         noise = 8 * np.finfo(float).eps * np.maximum(np.abs(self.low), np.abs(self.high))
         varying = (self.high > self.low) & (scale > noise)
@@ -71,16 +71,16 @@ Rows = dict[int, list[Chunk]]
 
 @dataclass(frozen=True)
 class Summary:
-    """What a fit must know before it can form moments.
+    """Result of the first pass.
 
     Attributes
     ----------
     counts : mapping
-        Rows of positive weight in each chunk.
+        Number of rows of positive weight in each chunk.
     names : tuple or None
         Names of the columns.
-    columns : ColumnMoments
-    response : ResponseMoments
+    columns, response : ColumnMoments, ResponseMoments
+        Moments of the columns and of the response.
     rows : mapping
         For each step the rows 0, step, 2 step and so on, in pieces.
     """
@@ -93,13 +93,13 @@ class Summary:
 
     @property
     def n_rows(self) -> int:
-        """All rows of positive weight."""
+        """Number of rows of positive weight."""
         return sum(self.counts.values())
 
 
 @dataclass(frozen=True)
 class Gather:
-    """A pass that takes every step-th row, for some steps."""
+    """A pass that collects every step-th row, for several steps."""
 
     steps: tuple[int, ...]
 
@@ -112,19 +112,19 @@ class Gather:
         return found
 
     def merge(self, first: Rows, second: Rows) -> Rows:
-        """One behind the other."""
+        """The rows of both chunks, in order."""
         return {step: first[step] + second[step] for step in self.steps}
 
 
 @dataclass(frozen=True)
 class Summarise:
-    """The first pass; takes rows besides when their steps are known already."""
+    """The first pass; it also collects rows if their steps are known already."""
 
     target_type: str
     steps: tuple[int, ...] = ()
 
     def look(self, chunk: Chunk, start: int) -> Summary:
-        """Check a chunk for NaN and sum it up."""
+        """Check a chunk for NaN and compute its sums."""
         try:
             named = _Named(chunk.names) if chunk.names is not None else None
             reject_non_finite(chunk.X, named)
@@ -140,7 +140,7 @@ class Summarise:
         )
 
     def merge(self, first: Summary, second: Summary) -> Summary:
-        """Of both stretches of rows."""
+        """The summary of both stretches of rows."""
         return Summary(
             {**first.counts, **second.counts},
             first.names,
@@ -156,7 +156,7 @@ class _Named:
 
 
 def set_columns(estimator: Any, names: tuple[Any, ...] | None, d: int) -> None:
-    """Store what scikit-learn stores of X: the number of columns, and their names if text."""
+    """Store what scikit-learn stores about X: the number of columns, and their names if text."""
     estimator.n_features_in_ = d
     estimator.__dict__.pop("feature_names_in_", None)
     if names is not None and all(isinstance(name, str) for name in names):

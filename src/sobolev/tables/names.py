@@ -33,10 +33,11 @@ def _matching(pattern: str, names: Sequence[str], option: str) -> list[str]:
         found = [name for name in names if fnmatchcase(name, pattern)]
         if found:
             return found
-    raise ValueError(f"{option}: there is no column {pattern!r}; {_hint(pattern, names)}")
+    raise ValueError(f"{option}: there is no column {pattern!r}; {hint(pattern, names)}")
 
 
-def _hint(asked: str, names: Sequence[str]) -> str:
+def hint(asked: str, names: Sequence[str]) -> str:
+    """What to say of a column that does not exist: the nearest name, or some of the names."""
     small = {name.lower(): name for name in names}
     near = get_close_matches(asked.lower(), list(small), n=1)
     if near:

@@ -1,0 +1,1 @@
+"""Comparisons with peers, guarantees, time and memory."""

@@ -1,0 +1,72 @@
+"""The statistic of a convex critic on fixed rows, as a function of some of the columns.
+
+The rows with replaced columns are never formed: a feature map knows how its functions change when
+columns are replaced (a kernel by a factor, a Fourier feature by a phase).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sobolev._evaluation import BilinearEvaluator, chebyshev_nodes
+from sobolev._standardize import Standardizer
+from sobolev._typing import Array, Index
+from sobolev.convex.feature_maps import with_columns
+from sobolev.convex.fitting import Critic
+from sobolev.targets import TargetEncoder
+
+# Largest number of nodes of the interpolation.
+MAX_NODES = 256
+
+
+class ConvexEvaluator(BilinearEvaluator):
+    """Statistic of a convex critic; see :class:`~sobolev.critic.Evaluator`."""
+
+    slow: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        critic: Critic,
+        standardizer: Standardizer,
+        encoder: TargetEncoder,
+        rho: float,
+        X: Array,
+        y: Any,
+        statistic: str,
+    ) -> None:
+        super().__init__(standardizer, encoder, rho, X, y, statistic)
+        self.critic, self.bound = critic, critic.bound
+        m = self.bound.n_functions
+        self.U, self.linear = critic.U[:m], critic.U[m:]
+        self.offset = critic.center @ critic.U
+        self.fixed = self.bound.fixed(self.z)
+
+    def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:
+        """Chebyshev nodes, as many as the functions of the map need."""
+        _, ends = self.standard(np.array([column]), np.array([[low], [high]]))
+        if ends.shape[1] == 0:
+            return np.array([low, high]), "piecewise"
+        n = self.bound.n_nodes(int(self.position[column]), float(ends[1, 0] - ends[0, 0]))
+        return chebyshev_nodes(low, high, min(n, MAX_NODES)), "chebyshev"
+
+    def at(self, columns: Index, values: Array) -> Array:
+        """See :class:`~sobolev.critic.Evaluator`."""
+        columns, values = self.standard(columns, values)
+        h = self.bound.replaced(self.z, self.fixed, columns, values, self.U)
+        return self.of_h(h + self._linear_part(columns, values), self.psi)
+
+    def each(self, columns: Index, nodes: Array) -> Array:
+        """See :class:`~sobolev.critic.Evaluator`."""
+        found, scaled = self.standard(columns, nodes.reshape(-1, columns.size))
+        per_node = scaled.reshape(*nodes.shape[:2], found.size).transpose(1, 0, 2)
+        h = [self.critic(with_columns(self.z, found, values)) for values in per_node]
+        return self.of_h(np.stack(h, axis=1), self.psi)
+
+    def _linear_part(self, columns: Index, values: Array) -> Array:
+        """The linear block with the columns replaced, minus the mean of the map, (n, Q, k)."""
+        if not self.linear.size:
+            return -self.offset[None, None]
+        rest = self.z @ self.linear - self.z[:, columns] @ self.linear[columns]
+        return rest[:, None] + (values @ self.linear[columns])[None] - self.offset

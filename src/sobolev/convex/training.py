@@ -1,0 +1,235 @@
+"""From the parameters of :class:`~sobolev.ConvexSIC` to its fitted attributes.
+
+Arrays in memory and rows in chunks share these steps; each takes the estimator and stores what it
+finds on it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sobolev._parameters import check_number, check_option
+from sobolev._progress import Progress
+from sobolev._random import check_generator
+from sobolev._sample import (
+    Folds,
+    choose_lam,
+    merge_equal_rows,
+    report_constant,
+    spread,
+    used_rows,
+    varying_groups,
+)
+from sobolev._standardize import Standardizer
+from sobolev._typing import Array
+from sobolev.convex.cross_validation import cross_validate
+from sobolev.convex.feature_maps import LandmarkMap, MapSpec, resolve_feature_map
+from sobolev.convex.fitting import (
+    LAMS,
+    REFERENCE_LAM,
+    RELAXED_LAMS,
+    Fit,
+    Settings,
+    blas_threads,
+    fit_critic,
+)
+from sobolev.convex.rows import MEASURES, Data, Rows
+from sobolev.convex.screening import KEPT, WIDE, Screening
+from sobolev.convex.solvers import Alternating, decomposition, resolve_solver
+from sobolev.criterion import Groups
+from sobolev.exceptions import ConvergenceWarning
+from sobolev.targets import TargetEncoder, resolve_target
+
+# Largest number of rows among which equal ones are merged; landmark maps always merge them.
+MERGE_ROWS = 5000
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse parameters that do not make sense, before anything is computed."""
+    lam = estimator.lam
+    if isinstance(lam, str):
+        if lam not in ("auto", "relaxed"):
+            raise ValueError(f'lam={lam!r} is unknown; use a positive number, "auto" or "relaxed".')
+    else:
+        check_number("lam", lam, positive=True)
+    check_number("rho", estimator.rho)
+    check_number("tau", estimator.tau, positive=True)
+    check_option("measure", estimator.measure, MEASURES)
+    solver, encoder = resolve_solver(estimator.solver), resolve_target(estimator.target)
+    encoder.check_parameters()
+    if encoder.select and not (estimator.measure == "product" and isinstance(solver, Alternating)):
+        raise ValueError(
+            'TargetEncoder(select=True) needs measure="product" and solver="alternating".'
+        )
+
+
+def forget(estimator: Any) -> None:
+    """Remove the attributes of an earlier fit, except what the check of X stored."""
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        if not name.endswith("_in_"):
+            delattr(estimator, name)
+
+
+def feature_map(estimator: Any, n_rows: int) -> MapSpec:
+    """The feature map for a number of rows."""
+    single = resolve_solver(estimator.solver).precision == "single"
+    return resolve_feature_map(estimator.feature_map, n_rows, single)
+
+
+def store_encoder(estimator: Any, encoder: TargetEncoder) -> None:
+    """Store a fitted encoder and its labels."""
+    estimator.encoder_ = encoder
+    if encoder.classes_ is not None:
+        estimator.classes_ = encoder.classes_
+
+
+def store_units(estimator: Any, standardizer: Standardizer, stacklevel: int) -> Groups | None:
+    """Store the units of the columns; report constant columns; return the groups of the others."""
+    estimator.standardizer_ = standardizer
+    names = getattr(estimator, "feature_names_in_", None)
+    report_constant(standardizer.varying, names, stacklevel + 1)
+    return varying_groups(estimator.feature_groups, standardizer.varying, names)
+
+
+def make_settings(
+    estimator: Any, spec: MapSpec, groups: Groups | None, encoder: TargetEncoder | None
+) -> Settings:
+    """Settings of a fit; without a fitted encoder the responses get no importances."""
+    weights = encoder.output_weights if encoder is not None and encoder.select else None
+    return Settings(
+        map=spec,
+        solver=resolve_solver(estimator.solver),
+        rho=float(estimator.rho),
+        tau=float(estimator.tau),
+        groups=groups,
+        measure=estimator.measure,
+        seed=int(check_generator(estimator.random_state).integers(2**32)),
+        output_weights=weights,
+    )
+
+
+def prepare(estimator: Any, X: Array, y: Any, p: Array) -> tuple[Rows, Settings, Folds]:
+    """Encode and standardise checked rows with probabilities p."""
+    X, y, p, folds = used_rows(estimator, X, y, p)
+    encoder = resolve_target(estimator.target).fit(y, p)
+    psi = encoder.transform(y)
+    store_encoder(estimator, encoder)
+    spec = feature_map(estimator, X.shape[0])
+    few = isinstance(spec, LandmarkMap) or X.shape[0] <= MERGE_ROWS
+    if few and estimator.measure != "permuted" and isinstance(folds, int):
+        X, psi, p = merge_equal_rows(X, psi, p)
+    standardizer = Standardizer.fit(X, p)
+    groups = store_units(estimator, standardizer, stacklevel=5)
+    settings = make_settings(estimator, spec, groups, encoder)
+    screen = n_candidates(settings, int(standardizer.varying.sum()))
+    rows = standardizer.transform(X)
+    if screen is not None and settings.solver.precision == "single":
+        rows = rows.astype(np.float32)
+    return Rows(rows, psi, p), replace(settings, screen=screen), folds
+
+
+def n_candidates(settings: Settings, d: int) -> int | None:
+    """Number of candidate columns, of d, to fit first; None for all."""
+    asked = settings.solver.screen
+    plain = (
+        settings.map.screens
+        and settings.groups is None
+        and settings.measure == "product"
+        and settings.output_weights is None
+    )
+    if asked is None or (asked == "auto" and (d <= WIDE or not plain)):
+        return None
+    if not plain:
+        raise ValueError(
+            f"screen={asked!r} needs a landmark, Fourier or linear map, "
+            'measure="product", no feature_groups and no TargetEncoder(select=True); '
+            "use screen=None."
+        )
+    keep = KEPT if asked == "auto" else int(asked)
+    return keep if keep < d else None
+
+
+def train(estimator: Any, data: Data, settings: Settings, folds: Folds) -> None:
+    """Choose lam if it is not given, fit the critic and store it."""
+    with blas_threads(data.n_rows), Progress(estimator.verbose) as progress:
+        lam, risks = estimator.lam, None
+        if isinstance(lam, str):
+            progress.stage("choosing lam")
+            relaxed = refit_lams(lam)
+            risks = cross_validate(data, settings, LAMS, folds, estimator.n_jobs, relaxed)
+            lam = choose_lam(risks, LAMS, REFERENCE_LAM)
+        progress.stage(f"fitting at lam={lam:g}")
+
+        def report(number: int, iteration: int, objective: float) -> None:
+            progress.step(f"round {number}, iteration {iteration}, SIC {-objective:.5f}")
+
+        fit = fit_critic(data, settings, float(lam), _warm_start(estimator, settings), report)
+    store_fit(estimator, fit, settings, float(lam), risks)
+
+
+def refit_lams(lam: str) -> tuple[float, ...]:
+    """Values of lam at which critics are refitted in cross-validation."""
+    return RELAXED_LAMS if lam == "relaxed" else ()
+
+
+def _warm_start(estimator: Any, settings: Settings) -> tuple[Array, Array] | None:
+    """Metric and importances of the last fit, if its columns and groups were the same."""
+    if not settings.solver.warm_start:
+        return None
+    start: tuple[Array, Array] | None = getattr(estimator, "_state", None)
+    d = int(estimator.standardizer_.varying.sum())
+    size = d if settings.groups is None else settings.groups.n_groups
+    if start is None or start[0].size != d or start[1].size != size:
+        return None
+    return start
+
+
+def store_fit(
+    estimator: Any, fit: Fit, settings: Settings, lam: float, risks: Array | None
+) -> None:
+    """Store the attributes of a fit at lam; ``risks`` are those of the cross-validation."""
+    estimator.lam_ = lam
+    estimator.lam_path_ = None if risks is None else np.array(LAMS)
+    estimator.lam_risks_ = risks
+    estimator.screening_ = fit.screening
+    if fit.screening is not None:
+        _report_missed(fit.screening, settings, lam)
+        estimator.standardizer_ = estimator.standardizer_.keep(fit.screening.columns)
+    solution, varying = fit.solution, estimator.standardizer_.varying
+    estimator.critic_ = fit.critic()
+    estimator._state = (fit.metric, solution.eta)
+    terms = decomposition(fit.forms, solution, settings.penalties(lam), settings.groups)
+    estimator.decomposition_ = replace(terms, per_feature=spread(terms.per_feature, varying))
+    estimator.feature_importances_ = spread(settings.feature_importances(solution), varying)
+    if settings.groups is not None:
+        estimator.group_importances_ = solution.eta
+        estimator.group_names_ = settings.groups.names
+    if solution.zeta.size:
+        estimator.target_importances_ = solution.zeta
+    estimator.sic_ = 0.5 * terms.mean_difference
+    estimator.n_iter_ = max(1, solution.n_iter)
+    estimator.n_rounds_ = fit.n_rounds
+    estimator.objective_curve_ = solution.objective_curve
+    if not solution.converged:
+        solver = settings.solver
+        warnings.warn(
+            f"the importances still change by {solution.residual:.2g} after "
+            f"max_iter={solver.max_iter} iterations (tol={solver.tol:g}); raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+
+
+def _report_missed(screening: Screening, settings: Settings, lam: float) -> None:
+    if screening.n_missed:
+        warnings.warn(
+            f"{screening.n_missed} columns still violate the optimality condition after "
+            f"{screening.n_checks} fits to {screening.columns.size} columns; raise `screen` "
+            f"(now {settings.solver.screen!r}) or `lam` ({lam:g}).",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
