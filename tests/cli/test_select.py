@@ -211,7 +211,7 @@ def test_results_are_renewed_but_files_of_others_are_kept(run, table, here):
     (here / "p" / "report.html").write_text("mine")
     done = run("rank", table, "-t", "y", "--out", "p")
     assert done.code == 2
-    assert "not of a run of sobolev" in done.err
+    assert "was not written by sobolev" in done.err
     assert [path.name for path in (here / "p").iterdir()] == ["report.html"]
     assert (here / "p" / "report.html").read_text() == "mine"
 

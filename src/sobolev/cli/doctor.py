@@ -1,4 +1,4 @@
-"""``sobolev doctor``: what the package runs on."""
+"""``sobolev doctor``: versions, hardware and optional packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPTIONAL = {
 
 
 def run_doctor(*, json: bool) -> None:
-    """Look and print."""
+    """Print what :func:`examine` finds."""
     found = examine()
     if json:
         typer.echo(json_module.dumps(found, indent=1))
@@ -40,7 +40,7 @@ def run_doctor(*, json: bool) -> None:
 
 
 def examine() -> dict[str, Any]:
-    """Versions, processor, thread pools and optional parts."""
+    """Versions, processor, thread pools and optional packages."""
     import scipy.linalg  # noqa: F401  (its BLAS is one of the pools)
     import sklearn.utils  # noqa: F401  (brings OpenMP)
 

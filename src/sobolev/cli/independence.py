@@ -35,7 +35,7 @@ def run_test(
     json: bool,
     quiet: bool,
 ) -> None:
-    """Read, test and print."""
+    """Read the table, test and print the result."""
     with Reporter(quiet) as reporter:
         reporter.stage("reading")
         frame = read_table(path, **reading)

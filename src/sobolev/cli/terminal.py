@@ -1,4 +1,4 @@
-"""What is shown: progress and messages on standard error, the answer on standard output."""
+"""Progress and messages on standard error, the answer on standard output."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Reporter:
 
 
 def print_table(result: SelectionResult) -> None:
-    """The headline and the strongest features."""
+    """Print the headline and the strongest features."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -78,20 +78,20 @@ def write_report(
 def write_result(result: SelectionResult, folder: str | Path) -> dict[str, Path]:
     """Write ``selection.csv``, ``result.json`` and ``report.html``.
 
-    All three are made before the first is written, and each appears whole or not at all. The names
-    in ``selection.csv`` are those of the data, so that it can be joined with them; the download in
-    the report, which others open in a spreadsheet, guards against formulas.
+    All three are rendered before the first is written, and each appears whole or not at all. The
+    names in ``selection.csv`` are those of the data, so that tables can be joined by them; the
+    download in the report guards against formulas, because it is opened in spreadsheets.
 
     Parameters
     ----------
     result : SelectionResult
     folder : str or Path
-        Made if need be.
+        Created if it does not exist.
 
     Returns
     -------
     dict of Path
-        By file name.
+        The files by name.
     """
     contents = {
         "selection.csv": result.table[list(COLUMNS)].to_csv(index=False),
@@ -102,7 +102,7 @@ def write_result(result: SelectionResult, folder: str | Path) -> dict[str, Path]
 
 
 def result_json(result: SelectionResult) -> str:
-    """The result as JSON that any parser reads: what is missing or infinite is null.
+    """The result as strict JSON: missing and infinite values are null.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def result_json(result: SelectionResult) -> str:
     -------
     str
         An object with "schema", the version of the layout, "features", a list of objects with the
-        keys ``COLUMNS``, and the other fields of the result; of pictures the words alone.
+        keys ``COLUMNS``, and the other fields of the result; pictures by title and caption only.
     """
     records = result.table[list(COLUMNS)].to_dict(orient="records")
     content = {
@@ -134,7 +134,7 @@ def result_json(result: SelectionResult) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold: numbers of NumPy become numbers, other objects text."""
+    """Values that JSON can hold: NumPy numbers become numbers, other objects text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, np.ndarray, pd.Index, pd.Series)):

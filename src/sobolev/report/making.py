@@ -122,10 +122,9 @@ def _ranked(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _hrt(selector: Any) -> dict[str, Any]:
-    from sobolev.inference import Forward, Split
+    from sobolev.inference.schemes import resolve_scheme
 
-    schemes: dict[Any, Any] = {"forward": Forward(), "split": Split()}
-    scheme = schemes.get(selector.scheme, selector.scheme)
+    scheme = resolve_scheme(selector.scheme)
     return _critic(selector.estimator_) | {
         "scheme": _name(scheme).lower(),
         "test_size": scheme.test_size,

@@ -28,14 +28,14 @@ _LABELS = {
 
 
 def levels(fdr: float | None) -> list[float]:
-    """The stops of the slider: whole per cents up to 50, and the level of the run."""
+    """Positions of the slider: 1 to 50 per cent, and the level of the run."""
     if fdr is None:
         return []
     return sorted({k / 100 for k in range(1, 51)} | {float(fdr)})
 
 
 def head(result: SelectionResult) -> str:
-    """The answer, and what it stands on."""
+    """The answer, the data and the method."""
     count, colon, names = result.headline.partition(": ")
     source = escape(str(result.data.get("name", "data")))
     plural = "response" if len(result.targets) == 1 else "responses"
@@ -71,7 +71,7 @@ def _sizes(result: SelectionResult) -> list[str]:
 
 
 def warnings(warnings: Iterable[str]) -> str:
-    """Warnings in a box of their own; empty if there are none."""
+    """Warnings in a box; empty if there are none."""
     listed = [f"<li>{escape(str(warning))}</li>" for warning in warnings]
     if not listed:
         return ""
@@ -80,7 +80,7 @@ def warnings(warnings: Iterable[str]) -> str:
 
 
 def slider(result: SelectionResult) -> str:
-    """The level, with what it promises; for a ranking the words alone."""
+    """The slider of the level with its guarantee; only the guarantee for a ranking."""
     words = _unbroken(text.guarantee(result))
     if result.fdr is None:
         return f'<section class="level"><p>{words}</p></section>\n'
@@ -154,7 +154,7 @@ def _images(picture: Picture) -> str:
 
 
 def data_summary(result: SelectionResult) -> str:
-    """What the table held and which columns were set aside."""
+    """Facts about the table, and the columns that were set aside."""
     facts = {k: v for k, v in result.data.items() if k != "set_aside"}
     aside = [_aside(item) for item in result.data.get("set_aside") or ()]
     listed = "".join(
@@ -180,7 +180,7 @@ def _aside(item: Any) -> tuple[str, str]:
 
 
 def methods(result: SelectionResult) -> str:
-    """The paragraph for a paper and what it cites."""
+    """The paragraph for a paper and its references."""
     cited = "".join(f"<li>{escape(r)}</li>" for r in text.references(result))
     return (
         '<section id="methods">\n<div class="row"><h2>Methods</h2>'
@@ -200,7 +200,7 @@ def doubts(result: SelectionResult) -> str:
 
 
 def settings(result: SelectionResult) -> str:
-    """What to repeat the run with."""
+    """What is needed to repeat the run."""
     return (
         f'<section class="settings">\n<div><h2>Settings</h2>{_facts(result.settings)}</div>\n'
         f"<div><h2>Versions</h2>{_facts(result.versions)}</div>\n</section>\n"
