@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sobolev.inference import HRTSelector, hrt_test, sic_test
     from sobolev.knockoffs import KnockoffSelector
     from sobolev.neural import NeuralSIC, SobolevClassifier, SobolevRegressor
+    from sobolev.report import write_report
 
 _HOME = {
     "ConvexSIC": "sobolev.convex",
@@ -25,6 +26,7 @@ _HOME = {
     "hrt_test": "sobolev.inference",
     "sic_path": "sobolev.convex",
     "sic_test": "sobolev.inference",
+    "write_report": "sobolev.report",
 }
 _MODULES = (
     "conditionals",
@@ -51,6 +53,7 @@ __all__ = [
     "hrt_test",
     "sic_path",
     "sic_test",
+    "write_report",
 ]
 
 

@@ -17,6 +17,7 @@ def test_demo_puts_the_true_features_on_top_and_writes_the_report(tmp_path):
     table = pd.read_csv(tmp_path / "importances.csv")
     assert set(table["feature"][:6]) == {f"x{i}" for i in range(1, 7)}
     assert "6 of the 6" in result.output
+    assert {"kind", "selected", "note"} <= set(table.columns)
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 

@@ -34,9 +34,9 @@ def test_select_writes_three_files_and_prints_the_answer(run, table, here):
     assert "Effects" in page
     assert "Interactions" in page
     # Four tests, of the categorical variable as well, and two panels of the model.
-    assert page.count('class="observed"') == 4
-    assert ">site</text>" in page
-    assert "All 4 checked columns pass" in page
+    assert page.count(">observed: ") == 4
+    assert ">site: p " in page
+    assert "none of 4 columns fails" in page
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     assert result["settings"]["seed"] == 0
     assert result["settings"]["command"].startswith("sobolev select data.csv --target y")
@@ -73,7 +73,7 @@ def test_categories_are_tested_jointly(run, table):
 def test_standard_output_is_only_json_or_only_csv(run, table):
     done = run("rank", table, "--target", "y", "--json")
     result = json.loads(done.out)
-    assert result["schema"] == 1
+    assert result["schema"] == 2
     assert set(result["features"][0]) == set(COLUMNS)
     assert "set aside" in done.err
     done = run("rank", table, "--target", "y", "--format", "csv", "--no-report")
@@ -107,13 +107,14 @@ def test_knockoffs_say_when_nothing_can_be_selected(run, table, here):
     assert "None of 5 features selected" in done.out
     warning = "Nothing can be selected: 5 groups vary"
     assert warning in done.err
-    assert "--method hrt" in done.err
+    assert "use the holdout randomization test" in done.err
     assert "HRTSelector" not in done.err
     result = json.loads((here / "k" / "result.json").read_text(encoding="utf-8"))
     assert any(warning in text for text in result["warnings"])
     assert result["settings"]["sampler"] == "sequential"
     assert [picture["title"] for picture in result["pictures"]] == ["Knockoffs"]
-    assert "Likeness of columns" in (here / "k" / "report.html").read_text(encoding="utf-8")
+    page = (here / "k" / "report.html").read_text(encoding="utf-8")
+    assert "correlation with own knockoff" in page
 
 
 def test_tests_without_columns_of_their_own_have_no_check(run, frame, here):
@@ -124,7 +125,7 @@ def test_tests_without_columns_of_their_own_have_no_check(run, frame, here):
     assert "Tests" in titles
     assert "Model of the columns" not in titles
     page = (here / "t-sobolev" / "report.html").read_text(encoding="utf-8")
-    assert page.count('class="observed"') == len(result["features"]) == 3
+    assert page.count(">observed: ") == len(result["features"]) == 3
 
 
 def test_knockoffs_select_among_many_columns(run, here):
@@ -147,9 +148,9 @@ def test_labels_several_targets_groups_and_the_split_scheme(run, frame, here):
     result = json.loads(done.out)
     assert result["targets"] == ["y", "z"]
     assert {"x1", "x3"} <= set(result["selected"])
-    assert result["settings"]["holdout"] == 0.5
+    assert result["settings"]["test_size"] == 0.5
     done = run(
-        *("select", "t.csv", "-t", "y", "--exclude", "class,z", "--holdout", "0.5", *common),
+        *("select", "t.csv", "-t", "y", "--exclude", "class,z", "--test-size", "0.5", *common),
         *("--groups", "pair=x3,x4"),
     )
     assert "pair" in [f["feature"] for f in json.loads(done.out)["features"]]
@@ -210,7 +211,7 @@ def test_results_are_renewed_but_files_of_others_are_kept(run, table, here):
     (here / "p" / "report.html").write_text("mine")
     done = run("rank", table, "-t", "y", "--out", "p")
     assert done.code == 2
-    assert "not of a run of sobolev" in done.err
+    assert "was not written by sobolev" in done.err
     assert [path.name for path in (here / "p").iterdir()] == ["report.html"]
     assert (here / "p" / "report.html").read_text() == "mine"
 
@@ -218,11 +219,11 @@ def test_results_are_renewed_but_files_of_others_are_kept(run, table, here):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--method", "rank", "--holdout", "0.5"], "--holdout belongs to --method hrt"),
+        (["--method", "rank", "--test-size", "0.5"], "--test-size belongs to --method hrt"),
         (["--method", "knockoffs", "--scheme", "split"], "--scheme belongs to --method hrt"),
         (["--method", "rank", "--draws", "3"], "--draws belongs to"),
         (["--fdr", "1.5"], "--fdr 1.5 must lie"),
-        (["--holdout", "0.95"], "--holdout 0.95 must lie"),
+        (["--test-size", "0.95"], "--test-size 0.95 must lie"),
         (["--groups", "g=x1,site"], "group 'g' has numeric columns beside"),
     ],
 )
@@ -266,16 +267,17 @@ def test_an_interrupted_run_keeps_the_ranking(run, table, here, monkeypatch):
     assert result["method"] == "rank"
     assert all(f["pvalue"] is None for f in result["features"])
     assert {f["feature"] for f in result["features"][:2]} <= {"x1", "x2", "site"}
-    assert "30 of 100 rows" in result["warnings"][0]
+    assert result["warnings"][0].startswith("Interrupted before the tests were done")
+    assert result["settings"]["asked_for"] == "HRTSelector"
     assert not result["pictures"]
 
 
-def test_the_report_waits_for_no_plot_library(table, here):
+def test_pictures_are_drawn_without_pyplot(table, here):
     code = (
         "import sys\nfrom sobolev.cli import main\n"
         f"sys.argv = ['sobolev', 'select', {str(table)!r}, '-t', 'y', '-q']\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
-        "assert 'matplotlib' not in sys.modules\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

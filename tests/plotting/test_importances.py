@@ -69,7 +69,7 @@ def test_a_fitted_estimator_brings_names_and_selection():
 
 
 def test_errors_name_the_argument():
-    with pytest.raises(ValueError, match="importances must hold one number a feature"):
+    with pytest.raises(ValueError, match="importances must hold one number for each feature"):
         plot_importances(np.ones((2, 2)))
     with pytest.raises(ValueError, match="feature_names has 1 names for 2 features"):
         plot_importances([0.1, 0.2], ["a"])

@@ -1,10 +1,14 @@
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
+from sobolev import HRTSelector
+from sobolev.datasets import make_sinexp
 from sobolev.inference import HRTResult
 from sobolev.inference.null_distribution import NullTable
 from sobolev.plotting import ACCENT, SELECTED, plot_null
+from sobolev.plotting.null import draw_null, null_distribution
 
 
 def observed_line(ax):
@@ -14,7 +18,7 @@ def observed_line(ax):
 
 def test_draws_beyond_the_statistic_are_coloured():
     draws = np.random.default_rng(0).gamma(3, size=999)
-    ax = plot_null(draws, 4.0, feature="$a_b")
+    ax = plot_null(draws, "$a_b", statistic=4.0)
     assert observed_line(ax) == 4.0
     heights = np.array([bar.get_height() for bar in ax.patches])
     beyond = [matplotlib.colors.to_hex(b.get_facecolor()) == ACCENT.lower() for b in ax.patches]
@@ -23,7 +27,7 @@ def test_draws_beyond_the_statistic_are_coloured():
     p = (1 + np.sum(draws >= 4.0)) / 1000
     assert ax.get_title(loc="left") == rf"\$a_b: p = {p:.2g}"
     ax.figure.canvas.draw()
-    assert plot_null(draws[:4], 100.0).get_title(loc="left") == "p = 0.2"  # never zero
+    assert plot_null(draws[:4], statistic=100.0).get_title(loc="left") == "p = 0.2"  # never zero
 
 
 def test_a_table_is_drawn_from():
@@ -62,6 +66,26 @@ def test_a_result_brings_its_name():
     assert plot_null(named, feature="age").get_title(loc="left") == "age: p = 0.01"
 
 
+def test_a_selector_brings_the_test_of_a_column():
+    X, y = make_sinexp(120, 6, random_state=0, as_frame=True, return_X_y=True)
+    hrt = HRTSelector(random_state=0).fit(X, y)
+    ax = plot_null(hrt, "x5")
+    assert ax.get_title(loc="left") == plot_null(hrt.result("x5")).get_title(loc="left")
+    assert observed_line(ax) == hrt.statistics_[4]
+    assert plot_null(hrt, 4).get_title(loc="left") == ax.get_title(loc="left")
+    with pytest.raises(ValueError, match="feature is missing"):
+        plot_null(hrt)
+
+
+def test_in_standard_deviations_a_far_statistic_stands_at_the_edge():
+    null = null_distribution(HRTResult(900.0, 0.0, 100.0, 10.0, "a")).standardized()
+    assert (null.statistic, null.mean, null.deviation) == (80.0, 0.0, 1.0)
+    ax = Figure().subplots()
+    draw_null(ax, null, (-4.0, 60.0))
+    assert observed_line(ax) == 60.0
+    assert "observed: 80 →" in [text.get_text() for text in ax.texts]
+
+
 def test_a_statistic_that_does_not_move():
     table = NullTable(np.ones((5, 2)), np.full((5, 2), 0.5), np.ones(5))
     ax = plot_null(table)
@@ -72,7 +96,7 @@ def test_a_statistic_that_does_not_move():
 
 def test_text_stays_inside():
     for statistic in (-50.0, 0.0, 50.0):
-        ax = plot_null(np.random.default_rng(0).normal(size=200), statistic)
+        ax = plot_null(np.random.default_rng(0).normal(size=200), statistic=statistic)
         ax.figure.canvas.draw()
         frame = ax.get_window_extent()
         for text in ax.texts:
@@ -85,8 +109,8 @@ def test_errors_name_the_argument():
     with pytest.raises(ValueError, match="statistic is missing"):
         plot_null([0.1, 0.2])
     with pytest.raises(ValueError, match="two or more draws"):
-        plot_null([0.1, np.nan], 1.0)
+        plot_null([0.1, np.nan], statistic=1.0)
     with pytest.raises(ValueError, match="pvalue"):
-        plot_null([0.1, 0.2], 1.0, pvalue=2.0)
+        plot_null([0.1, 0.2], statistic=1.0, pvalue=2.0)
     with pytest.raises(TypeError, match="statistic"):
-        plot_null([0.1, 0.2], np.nan)
+        plot_null([0.1, 0.2], statistic=np.nan)

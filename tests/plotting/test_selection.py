@@ -3,6 +3,7 @@ from types import SimpleNamespace
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 from sobolev import HRTSelector, KnockoffSelector
@@ -108,11 +109,11 @@ def test_a_fitted_hrt_brings_its_settings():
 
 def test_a_group_is_one_point():
     fitted = SimpleNamespace(
-        pvalues_=np.array([0.01, 0.3, 0.3, 0.3]),
-        support_=np.array([True, False, False, False]),
+        summary=lambda: pd.DataFrame(
+            {"feature": ["x0", "color"], "pvalue": [0.01, 0.3], "selected": [True, False]}
+        ),
         fdr=0.1,
         procedure="bh",
-        feature_groups={"color": [1, 2, 3]},
     )
     ax = plot_pvalues(fitted)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["x0", "color"]

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from sobolev import plotting
 from sobolev.convex.path import SICPath
-from sobolev.plotting._style import MAX_NAME, row_font, shown_name, shown_names
 from sobolev.plotting.conditional import plot_conditional
+from sobolev.plotting.style import MAX_NAME, row_font, shown_name, shown_names
 
-from .test_witness import Known, rows
+from .test_effects import Known, rows
 
 NAMES = ["$a$", "b_1", "100 %", "\\frac{"]
 
@@ -33,7 +33,7 @@ def draw(name, ax):
         "plot_knockoff_statistics": lambda: plotting.plot_knockoff_statistics(
             [3, 2, -1, 1], NAMES, threshold=2.0, ax=ax
         ),
-        "plot_null": lambda: plotting.plot_null(y, 1.0, feature=NAMES[0], ax=ax),
+        "plot_null": lambda: plotting.plot_null(y, NAMES[0], statistic=1.0, ax=ax),
         "plot_effect": lambda: plotting.plot_effect(model, X, y, 0, ax=ax),
         "plot_interactions": lambda: plotting.plot_interactions(model, X, y, [0, 1], ax=ax),
     }

@@ -45,6 +45,7 @@ def make_result():
                 "pvalue": pvalue,
                 "qvalue": q,
                 "selected": selected,
+                "note": np.where(np.isnan(q), "not tested", ""),
             }
         )
         assert tuple(table.columns) == COLUMNS

@@ -160,7 +160,7 @@ def test_headers_sort_by_mouse_and_keyboard_with_missing_values_last(open_report
         assert column(page, "Feature") == list(down)
         head = page.locator("thead th", has_text="Importance")
         assert head.get_attribute("aria-sort") == "descending"
-        assert page.locator("thead th[aria-sort='none']").count() == 5
+        assert page.locator("thead th[aria-sort='none']").count() == 6
         head.locator("button").focus()
         page.keyboard.press("Enter")
         assert head.get_attribute("aria-sort") == "ascending"
@@ -224,7 +224,7 @@ def test_the_download_holds_the_table_at_the_level_of_the_slider(
         assert name == "selection-fdr-0.1.csv"
         assert path.read_bytes().startswith(b"\xef\xbb\xbffeature,kind,importance")
         pd.testing.assert_frame_equal(
-            pd.read_csv(path), result.table, check_exact=False, rtol=1e-15
+            pd.read_csv(path).fillna({"note": ""}), result.table, check_exact=False, rtol=1e-15
         )
         move(page, 29)
         page.fill("#search", "x1")

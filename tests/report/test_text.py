@@ -11,7 +11,7 @@ def test_the_methods_of_the_randomization_test(make_result):
         "ConvexSIC",
         "a random 30 % of 500 rows",
         "Stouffer",
-        "Only the 20 features of large importance",
+        "Only the 20 features most important on the training rows",
         "saddlepoint",
         "Benjamini and Hochberg (1995) at a false discovery rate of 10 %",
         "sobolev 1.2.3 (random seed 0)",
@@ -25,7 +25,7 @@ def test_the_settings_change_the_methods(make_result):
     settings = {
         "critic": "neural",
         "scheme": "split",
-        "holdout": 0.4,
+        "test_size": 0.4,
         "conditional": "gaussian",
         "pvalue": "montecarlo",
         "procedure": "by",
@@ -68,6 +68,15 @@ def test_the_methods_of_knockoffs(make_result, settings, said, unsaid):
     cited = " ".join(text.references(result))
     assert "Panning for gold" in cited
     assert ("Derandomised" in cited) == ("n_draws" in settings)
+
+
+@pytest.mark.parametrize("method", ["hrt", "knockoffs"])
+def test_a_predictor_is_not_called_sic(make_result, method):
+    result = make_result(method, settings={"critic": "LassoCV"})
+    words = text.methods(result)
+    assert "LassoCV" in words
+    assert "Mroueh" not in words
+    assert not any("Mroueh" in entry for entry in text.references(result))
 
 
 def test_a_ranking_promises_nothing(make_result):

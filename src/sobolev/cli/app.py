@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,85 +40,65 @@ def _common(
 
 
 @app.command(short_help="Which columns matter, at a false discovery rate.")
+@o.sharing(columns=o.COLUMNS | o.GROUPS, reading=o.READING, output=o.OUTPUT)
 def select(
+    context: typer.Context,
     data: o.Data,
     target: o.Target,
+    columns: dict[str, Any],
+    reading: dict[str, Any],
+    output: dict[str, Any],
     method: o.MethodOption = o.Method.hrt,
     critic: o.CriticOption = o.Critic.convex,
     fdr: o.Fdr = 0.1,
-    holdout: o.Holdout = None,
+    test_size: o.TestSize = None,
     scheme: o.SchemeOption = None,
     draws: o.Draws = 1,
-    exclude: o.Exclude = None,
-    groups: o.Groups = None,
-    categorical: o.Categorical = None,
-    keep: o.Keep = None,
-    missing: o.MissingOption = o.Missing.error,
-    task: o.TaskOption = o.Task.auto,
     seed: o.Seed = 0,
     n_jobs: o.Jobs = None,
-    out: o.Out = None,
-    format: o.FormatOption = o.Format.table,
-    json: o.Json = False,
-    no_report: o.NoReport = False,
-    quiet: o.Quiet = False,
-    encoding: o.Encoding = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = ".",
-    na: o.Na = None,
 ) -> None:
-    """Find the columns that matter for the target given all others, with few false ones.
+    """Find the columns that matter for the target given all others, with few false discoveries.
 
     Writes selection.csv, result.json and report.html. Example: sobolev select data.csv --target y
     """
     with ending_cleanly():
         with loading():
-            from sobolev.cli.running import Request, run
+            from sobolev.cli.running import make_selector, run
 
-        given = {"holdout": holdout, "scheme": scheme.value if scheme else None}
+        selector = make_selector(
+            method,
+            critic,
+            seed=seed,
+            n_jobs=n_jobs,
+            fdr=fdr,
+            draws=draws,
+            scheme=scheme,
+            test_size=test_size,
+        )
         run(
-            Request(
-                data=data,
-                targets=target,
-                method=method.value,
-                critic=critic.value,
-                fdr=fdr,
-                draws=draws,
-                test_options={name: value for name, value in given.items() if value is not None},
-                seed=seed,
-                n_jobs=n_jobs,
-                columns=o.columns(exclude, groups, categorical, keep, missing, task),
-                reading=o.reading(encoding, sep, decimal, na),
-                out=None if no_report else out or default_folder(data),
-                format="json" if json else format.value,
-                quiet=quiet,
-            )
+            data,
+            target,
+            selector,
+            columns=columns | {"reference": method == o.Method.knockoffs},
+            reading=reading,
+            output=output,
+            command=o.command_line(context),
         )
 
 
 @app.command(short_help="Which columns matter most, without error control.")
+@o.sharing(columns=o.COLUMNS | o.GROUPS, reading=o.READING, output=o.OUTPUT)
 def rank(
+    context: typer.Context,
     data: o.Data,
     target: o.Target,
+    columns: dict[str, Any],
+    reading: dict[str, Any],
+    output: dict[str, Any],
     critic: o.CriticOption = o.Critic.convex,
     top: o.Top = None,
-    exclude: o.Exclude = None,
-    groups: o.Groups = None,
-    categorical: o.Categorical = None,
-    keep: o.Keep = None,
-    missing: o.MissingOption = o.Missing.error,
-    task: o.TaskOption = o.Task.auto,
     seed: o.Seed = 0,
     n_jobs: o.Jobs = None,
-    out: o.Out = None,
-    format: o.FormatOption = o.Format.table,
-    json: o.Json = False,
-    no_report: o.NoReport = False,
-    quiet: o.Quiet = False,
-    encoding: o.Encoding = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = ".",
-    na: o.Na = None,
 ) -> None:
     """Rank the columns by importance for the target: quick, but without error control.
 
@@ -126,45 +106,32 @@ def rank(
     """
     with ending_cleanly():
         with loading():
-            from sobolev.cli.running import Request, run
+            from sobolev.cli.running import make_selector, run
 
         run(
-            Request(
-                data=data,
-                targets=target,
-                method="rank",
-                critic=critic.value,
-                top=top,
-                seed=seed,
-                n_jobs=n_jobs,
-                columns=o.columns(exclude, groups, categorical, keep, missing, task),
-                reading=o.reading(encoding, sep, decimal, na),
-                out=None if no_report else out or default_folder(data),
-                format="json" if json else format.value,
-                quiet=quiet,
-            )
+            data,
+            target,
+            make_selector("rank", critic, seed=seed, n_jobs=n_jobs, top=top),
+            columns=columns,
+            reading=reading,
+            output=output,
+            command=o.command_line(context),
         )
 
 
 @app.command("test", short_help="Whether columns depend on others at all.")
+@o.sharing(columns=o.COLUMNS, reading=o.READING)
 def independence(
     data: o.Data,
     y: o.Responses,
+    columns: dict[str, Any],
+    reading: dict[str, Any],
     x: o.Features = None,
     permutations: o.Permutations = 999,
     blocks: o.Blocks = None,
-    exclude: o.Exclude = None,
-    categorical: o.Categorical = None,
-    keep: o.Keep = None,
-    missing: o.MissingOption = o.Missing.error,
-    task: o.TaskOption = o.Task.auto,
     seed: o.Seed = 0,
     json: o.Json = False,
     quiet: o.Quiet = False,
-    encoding: o.Encoding = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = ".",
-    na: o.Na = None,
 ) -> None:
     """Test whether columns y depend on columns x at all, by permutation.
 
@@ -181,8 +148,8 @@ def independence(
             permutations=permutations,
             blocks=blocks,
             seed=seed,
-            columns=o.columns(exclude, None, categorical, keep, missing, task),
-            reading=o.reading(encoding, sep, decimal, na),
+            columns=columns,
+            reading=reading,
             json=json,
             quiet=quiet,
         )
@@ -191,9 +158,10 @@ def independence(
 @app.command()
 def simulate(
     name: o.Simulation,
-    rows: Annotated[int, typer.Option(min=4, help="Rows.")] = 500,
+    rows: Annotated[int, typer.Option(min=4, help="Number of rows.")] = 500,
     features: Annotated[
-        int | None, typer.Option("--columns", min=2, help="Features; by default as in the paper.")
+        int | None,
+        typer.Option("--columns", min=2, help="Number of features. [default: as in the paper]"),
     ] = None,
     seed: o.Seed = 0,
     out: Annotated[
@@ -201,7 +169,7 @@ def simulate(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file.")] = False,
 ) -> None:
-    """Write a table of simulated data whose true columns are known.
+    """Write a table of simulated data for which the true answer is known.
 
     Example: sobolev simulate sinexp --rows 500 --out sinexp.csv
     """
@@ -214,7 +182,7 @@ def simulate(
 
 @app.command()
 def doctor(json: o.Json = False) -> None:
-    """Show versions, processor, BLAS, threads and optional parts."""
+    """Show versions, processor, BLAS, threads and optional packages."""
     with ending_cleanly():
         from sobolev.cli.doctor import run_doctor
 
@@ -223,7 +191,7 @@ def doctor(json: o.Json = False) -> None:
 
 @app.command(short_help="Rank simulated columns and write a report.")
 def demo(
-    n_samples: Annotated[int, typer.Option("--rows", min=50, help="Rows to simulate.")] = 500,
+    n_samples: Annotated[int, typer.Option("--rows", min=50, help="Number of rows.")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("sobolev-demo"),
 ) -> None:
@@ -235,15 +203,10 @@ def demo(
         run_demo(n_samples, seed, out)
 
 
-def default_folder(data: Path) -> Path:
-    """Where results go by default: a folder in the current one, named after the data."""
-    return Path(f"{data.name.split('.')[0] or 'data'}-sobolev")
-
-
 def main() -> None:
     """Entry point of the console script; a wrong option is one line, like any other mistake."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a name that the terminal lacks letters for
+        if hasattr(stream, "reconfigure"):  # names with letters that the terminal lacks
             stream.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)

@@ -1,4 +1,4 @@
-"""``sobolev doctor``: what the package runs on."""
+"""``sobolev doctor``: versions, hardware and optional packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from threadpoolctl import threadpool_info
 
-from sobolev.cli.versions import version_of, versions
+from sobolev.report.versions import version_of, versions
 
 OPTIONAL = {
     "torch": "networks of your own, GPUs",
@@ -21,7 +21,7 @@ OPTIONAL = {
 
 
 def run_doctor(*, json: bool) -> None:
-    """Look and print."""
+    """Print what :func:`examine` finds."""
     found = examine()
     if json:
         typer.echo(json_module.dumps(found, indent=1))
@@ -40,7 +40,7 @@ def run_doctor(*, json: bool) -> None:
 
 
 def examine() -> dict[str, Any]:
-    """Versions, processor, thread pools and optional parts."""
+    """Versions, processor, thread pools and optional packages."""
     import scipy.linalg  # noqa: F401  (its BLAS is one of the pools)
     import sklearn.utils  # noqa: F401  (brings OpenMP)
 
@@ -48,7 +48,7 @@ def examine() -> dict[str, Any]:
         name: {"version": version_of(name), "for": purpose} for name, purpose in OPTIONAL.items()
     }
     return {
-        "versions": versions("convex") | _others(),
+        "versions": versions() | _others(),
         "system": platform.platform(),
         "cores": _cores(),
         "threads": _pools(),

@@ -11,7 +11,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 
 def one_line(text: str) -> str:
-    r"""A text on one line, with signs that a terminal would obey spelled out.
+    r"""A text on one line, with control characters escaped.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def one_line(text: str) -> str:
 
 @contextmanager
 def ending_cleanly() -> Iterator[None]:
-    """Mistakes of the user end in one line and code 2, Ctrl-C in code 130."""
+    """End with one line and code 2 after a mistake of the user, with code 130 after Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt:
@@ -39,10 +39,10 @@ def ending_cleanly() -> Iterator[None]:
 
 
 def describe(error: BaseException) -> str:
-    """What went wrong, in words."""
+    """What went wrong, for the user."""
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename is not None else ""
         return f"{error.strerror}{where}"
     if isinstance(error, MemoryError):
-        return "not enough memory for a table of this size; take fewer rows or columns"
+        return "not enough memory for a table of this size; use fewer rows or columns"
     return str(error) or type(error).__name__

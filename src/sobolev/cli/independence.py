@@ -1,4 +1,4 @@
-"""``sobolev test``: whether anything in x tells anything of y."""
+"""``sobolev test``: whether y depends on x at all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import typer
 from sobolev.cli.ending import one_line
 from sobolev.cli.running import plain_words, tell_preparation
 from sobolev.cli.terminal import Reporter
-from sobolev.cli.versions import versions
 from sobolev.inference import sic_test
 from sobolev.report.files import plain
+from sobolev.report.versions import versions
 from sobolev.tables import Prepared, prepare, read_table
 from sobolev.tables.names import known
 
@@ -35,7 +35,7 @@ def run_test(
     json: bool,
     quiet: bool,
 ) -> None:
-    """Read, test and print."""
+    """Read the table, test and print the result."""
     with Reporter(quiet) as reporter:
         reporter.stage("reading")
         frame = read_table(path, **reading)
@@ -44,7 +44,7 @@ def run_test(
             names = known([blocks], list(frame.columns), "--blocks")
             if frame[names[0]].isna().any():
                 raise ValueError(f"--blocks: column {names[0]!r} has missing values; fill them in.")
-            columns = columns | {"exclude": [*columns["exclude"], *names]}
+            columns = columns | {"exclude": [*columns.get("exclude", []), *names]}
             labels = frame[names[0]].astype(str).to_numpy()
         data = prepare(frame, y, only=x, **columns)
         tell_preparation(data, reporter)
@@ -74,7 +74,7 @@ def run_test(
             "importances": [{"feature": name, "importance": shares[name]} for name in order],
             "set_aside": [{"column": name, "reason": reason} for name, reason in data.set_aside],
             "seed": seed,
-            "versions": versions("convex"),
+            "versions": versions(),
             "warnings": said,
         }
         typer.echo(json_module.dumps(plain(content), indent=1, ensure_ascii=False))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import shlex
+from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -18,7 +22,7 @@ class Method(StrEnum):
 
 
 class Critic(StrEnum):
-    """What dependence is measured with."""
+    """The critic that measures dependence."""
 
     convex = "convex"
     neural = "neural"
@@ -88,25 +92,30 @@ MethodOption = Annotated[
         "importances alone."
     ),
 ]
-CriticOption = Annotated[Critic, typer.Option(help="convex: a kernel; neural: a network.")]
-Fdr = Annotated[
-    float, typer.Option(help="The share of false ones to accept among the selected, on average.")
+CriticOption = Annotated[
+    Critic, typer.Option(help="convex: a kernel critic; neural: a neural network.")
 ]
-Holdout = Annotated[
+Fdr = Annotated[
+    float, typer.Option(help="Largest share of false discoveries among the selected, on average.")
+]
+TestSize = Annotated[
     float | None,
-    typer.Option(help="Share of rows tested on (hrt). [default: 0.7 for forward, 0.5 for split]"),
+    typer.Option(help="Share of test rows (hrt). [default: 0.7 for forward, 0.5 for split]"),
 ]
 SchemeOption = Annotated[
     Scheme | None,
     typer.Option(help="forward: refit in five blocks; split: one fit (hrt). [default: forward]"),
 ]
 Draws = Annotated[
-    int, typer.Option(min=1, help="Draws of knockoffs, or repetitions of hrt with other splits.")
+    int, typer.Option(min=1, help="Number of draws of knockoffs, or of repetitions of hrt.")
 ]
 Top = Annotated[
-    int | None, typer.Option(min=1, help="Select so many. [default: all above the mean]")
+    int | None,
+    typer.Option(min=1, help="Number of features to select. [default: all above the mean]"),
 ]
-Exclude = Annotated[list[str] | None, _list("--exclude", help="Columns to leave out; * matches.")]
+Exclude = Annotated[
+    list[str] | None, _list("--exclude", help="Columns to leave out; * matches any text.")
+]
 Groups = Annotated[
     list[str] | None,
     _list(
@@ -116,20 +125,21 @@ Groups = Annotated[
     ),
 ]
 Categorical = Annotated[
-    list[str] | None, _list("--categorical", help="Numeric columns to take as categories.")
+    list[str] | None, _list("--categorical", help="Numeric columns to treat as categories.")
 ]
 Keep = Annotated[
     list[str] | None, _list("--keep", help="Columns to keep though they look like identifiers.")
 ]
 MissingOption = Annotated[
-    Missing, typer.Option(help="Missing values: refuse, drop rows, or fill in median and mode.")
+    Missing, typer.Option(help="Missing values: refuse, drop rows, or impute median and mode.")
 ]
 TaskOption = Annotated[
-    Task, typer.Option(help="Take the target as number or classes. [auto: text is classes]")
+    Task, typer.Option(help="Treat the target as a number or as classes. [auto: text is classes]")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Jobs = Annotated[
-    int | None, typer.Option(help="Parallel jobs; changes no result. [default: all cores]")
+    int | None,
+    typer.Option(help="Number of parallel jobs; does not change the result. [default: all cores]"),
 ]
 Out = Annotated[
     Path | None,
@@ -140,43 +150,93 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.
 NoReport = Annotated[bool, typer.Option("--no-report", help="Write no files, only print.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
 Encoding = Annotated[
-    str | None, typer.Option(help="Of a text file, such as latin-1. [default: utf-8]")
+    str | None, typer.Option(help="Encoding of a text file, such as latin-1. [default: utf-8]")
 ]
 Sep = Annotated[
-    str | None, typer.Option(help="Delimiter of a text file, such as ';' or tab. [default: found]")
+    str | None,
+    typer.Option(help="Delimiter of a text file, such as ';' or tab. [default: detected]"),
 ]
-Decimal = Annotated[str, typer.Option(help="Decimal sign of a text file.")]
+Decimal = Annotated[str | None, typer.Option(help="Decimal sign of a text file. [default: .]")]
 Na = Annotated[
-    list[str] | None, _list("--na", metavar="TEXT", help="A further mark of missing values.")
+    list[str] | None, _list("--na", metavar="TEXT", help="Another mark of missing values.")
 ]
-Permutations = Annotated[int, typer.Option(min=1, help="Permutations of the rows.")]
+Permutations = Annotated[int, typer.Option(min=1, help="Number of permutations of the rows.")]
 Blocks = Annotated[
     str | None, typer.Option(help="Column of batches or subjects: permute only within them.")
 ]
 Simulation = Annotated[Simulated, typer.Argument(help="Which data.", show_default=False)]
 
 
-def columns(
-    exclude: list[str] | None,
-    groups: list[str] | None,
-    categorical: list[str] | None,
-    keep: list[str] | None,
-    missing: Missing,
-    task: Task,
-) -> dict[str, Any]:
-    """The options of :func:`sobolev.tables.prepare`."""
-    return {
-        "exclude": exclude or [],
-        "groups": groups or [],
-        "categorical": categorical or [],
-        "keep": keep or [],
-        "missing": missing.value,
-        "task": task.value,
-    }
+# Options that commands share: name, type and default. "None" leaves the default to what is called.
+Shared = dict[str, tuple[Any, Any]]
+COLUMNS: Shared = {
+    "exclude": (Exclude, None),
+    "categorical": (Categorical, None),
+    "keep": (Keep, None),
+    "missing": (MissingOption, Missing.error),
+    "task": (TaskOption, Task.auto),
+}
+GROUPS: Shared = {"groups": (Groups, None)}
+READING: Shared = {
+    "encoding": (Encoding, None),
+    "sep": (Sep, None),
+    "decimal": (Decimal, None),
+    "na": (Na, None),
+}
+OUTPUT: Shared = {
+    "out": (Out, None),
+    "format": (FormatOption, Format.table),
+    "json": (Json, False),
+    "no_report": (NoReport, False),
+    "quiet": (Quiet, False),
+}
+# Options that do not change the result, and options that the command line always shows.
+SILENT, ALWAYS = {*OUTPUT, "n_jobs"}, {"method", "critic", "fdr", "seed"}
 
 
-def reading(
-    encoding: str | None, sep: str | None, decimal: str, na: list[str] | None
-) -> dict[str, Any]:
-    """The options of :func:`sobolev.tables.read_table`."""
-    return {"encoding": encoding, "sep": sep, "decimal": decimal, "na": na or []}
+def sharing(**groups: Shared) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command groups of options; it receives the options of a group as one dict."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        own = {
+            name: (hints[name], parameter.default)
+            for name, parameter in inspect.signature(command).parameters.items()
+            if name not in groups
+        }
+        for options in groups.values():
+            own |= options
+
+        @wraps(command)
+        def called(**given: Any) -> None:
+            packed = {
+                group: {n: v for n in options if (v := given.pop(n)) is not None}
+                for group, options in groups.items()
+            }
+            command(**given, **packed)
+
+        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d, annotation=a)
+                for name, (a, d) in own.items()
+            ]
+        )
+        called.__annotations__ = {name: kind for name, (kind, _) in own.items()}
+        return called
+
+    return decorate
+
+
+def command_line(context: typer.Context) -> str:
+    """The shell line that repeats a command."""
+    words, options = ["sobolev", str(context.info_name)], []
+    for parameter in context.command.params:
+        value, name = context.params.get(str(parameter.name)), str(parameter.name)
+        given = value if isinstance(value, (list, tuple)) else [value]
+        if name in SILENT or value is None:
+            continue
+        if parameter.param_type_name == "argument":
+            words.append(str(value))
+        elif name in ALWAYS or str(value) != str(parameter.default):
+            options += [text for item in given for text in (parameter.opts[0], str(item))]
+    return shlex.join([*words, *options])

@@ -1,4 +1,4 @@
-"""The folder of results: all files or none, and never over the files of others."""
+"""The folder of results: all files or none, and never in place of other files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ FILES = ("selection.csv", "result.json", "report.html")
 
 
 def check_folder(folder: Path) -> None:
-    """Say before the work what would stop it at the end: no permission, or files of others."""
+    """Fail before the work if the results could not be written: no permission, or other files."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--out {str(folder)!r} is a file; give a folder.")
     present = [name for name in FILES if (folder / name).exists()]
     if present and not _is_ours(folder / "result.json"):
         raise ValueError(
-            f"{str(folder / present[0])!r} is there already and not of a run of sobolev; choose "
+            f"{str(folder / present[0])!r} exists already and was not written by sobolev; choose "
             "another folder with --out."
         )
     parent = next(p for p in (folder, *folder.absolute().parents) if p.exists())
@@ -43,12 +43,12 @@ def save(result: SelectionResult, folder: Path) -> dict[str, Path]:
     ----------
     result : SelectionResult
     folder : Path
-        Made if need be, and removed again if nothing could be written.
+        Created if it does not exist, and removed again if nothing could be written.
 
     Returns
     -------
     dict of Path
-        By file name.
+        The files by name.
     """
     made = [p for p in (folder, *folder.parents) if not p.exists()]
     staging = None

@@ -1,133 +1,173 @@
-"""``sobolev select`` and ``sobolev rank``: from the file to the answer."""
+"""``sobolev select`` and ``sobolev rank``: read, fit, report."""
 
 from __future__ import annotations
 
-import shlex
 import time
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from sobolev._progress import listening
 from sobolev.cli.ending import INTERRUPTED
 from sobolev.cli.output import check_folder, save
-from sobolev.cli.pictures import draw
-from sobolev.cli.selecting import Found, Plan, Teller, find
 from sobolev.cli.terminal import Reporter, print_table
-from sobolev.cli.versions import versions
-from sobolev.report import COLUMNS, SelectionResult
+from sobolev.exceptions import ConstantColumnWarning, TargetError
+from sobolev.inference import Forward, HRTSelector, Split
+from sobolev.report import SelectionResult, make_result
 from sobolev.report.files import result_json
+from sobolev.report.making import sentence
 from sobolev.tables import Prepared, prepare, read_table
+from sobolev.tables.encoding import refuse_mixed_groups
 from sobolev.validation import list_some
 
-# Warnings that say nothing new here: constant columns were set aside before.
-KNOWN = ("constant columns get importance 0",)
-# What warnings call things, and what the command calls them.
-WORDS = {
-    "use HRTSelector": "use --method hrt",
-    "n_draws=": "--draws ",
-    "raise fdr": "raise --fdr",
-    "Remedy:": "Remedy, in Python:",
-}
+# Warnings for programmers, and of constant columns, which were set aside before the fit.
+HIDDEN = (DeprecationWarning, FutureWarning, ImportWarning, ConstantColumnWarning)
 
 
-@dataclass(frozen=True)
-class Request:
-    """What was asked for on the command line."""
+def make_selector(
+    method: str,
+    critic: str,
+    *,
+    seed: int,
+    n_jobs: int | None,
+    fdr: float = 0.1,
+    draws: int = 1,
+    scheme: str | None = None,
+    test_size: float | None = None,
+    top: int | None = None,
+) -> Any:
+    """The selector that the options ask for; they are checked before the file is read."""
+    for option, value in (("--test-size", test_size), ("--scheme", scheme)):
+        if method != "hrt" and value is not None:
+            raise ValueError(f"{option} belongs to --method hrt, not to {method}.")
+    if method == "rank" and draws > 1:
+        raise ValueError("--draws belongs to --method hrt and knockoffs, not to rank.")
+    if not 0 < fdr < 1:
+        raise ValueError(f"--fdr {fdr:g} must lie between 0 and 1, such as 0.1.")
+    if test_size is not None and not 0 < test_size <= 0.9:
+        raise ValueError(f"--test-size {test_size:g} must lie between 0 and 0.9, such as 0.5.")
+    threads = -1 if n_jobs is None else n_jobs
+    if method == "rank":
+        return _sic(critic)(n_features_to_select=top, random_state=seed, n_jobs=threads)
+    options: dict[str, Any] = {"fdr": fdr, "random_state": seed}
+    model = _sic(critic)(n_jobs=threads)
+    if method == "hrt":
+        kind = Split if scheme == "split" else Forward
+        test = kind() if test_size is None else kind(test_size=test_size)
+        return HRTSelector(model, scheme=test, n_repeats=draws, n_jobs=threads, **options)
+    from sobolev.knockoffs import KnockoffSelector
 
-    data: Path
-    targets: list[str]
-    method: str
-    critic: str
-    columns: dict[str, Any]
-    reading: dict[str, Any]
-    fdr: float = 0.1
-    draws: int = 1
-    top: int | None = None
-    test_options: dict[str, Any] = field(default_factory=dict)
-    seed: int = 0
-    n_jobs: int | None = None
-    out: Path | None = None
-    format: str = "table"
-    quiet: bool = False
+    return KnockoffSelector(model, n_draws=draws, n_jobs=n_jobs, **options)
 
 
-def run(request: Request) -> None:
-    """Read, select, write and print."""
+def _sic(critic: str) -> Any:
+    if critic == "neural":
+        from sobolev.neural import NeuralSIC
+
+        return NeuralSIC
+    from sobolev.convex import ConvexSIC
+
+    return ConvexSIC
+
+
+def run(
+    path: Path,
+    targets: list[str],
+    selector: Any,
+    *,
+    columns: dict[str, Any],
+    reading: dict[str, Any],
+    output: dict[str, Any],
+    command: str,
+) -> None:
+    """Read the table, fit the selector, write and print what it found."""
     begin = time.perf_counter()
-    plan = make_plan(request)
-    if request.out is not None:
-        check_folder(request.out)
-    with Reporter(request.quiet) as reporter:
+    folder = None if output["no_report"] else output.get("out") or default_folder(path)
+    if folder is not None:
+        check_folder(folder)
+    with Reporter(output["quiet"]) as reporter:
         reporter.stage("reading")
-        data = load(request, reporter)
-        with warnings.catch_warnings(record=True) as caught:
+        data = prepare(read_table(path, **reading), targets, **columns)
+        tell_preparation(data, reporter)
+        with warnings.catch_warnings(record=True) as caught, listening(reporter):
             warnings.simplefilter("always")
-            plan = replace(plan, tell=Teller(plan, data, reporter.step))
-            reporter.stage("fitting", total=plan.n_fits(len(data.X)))
-            try:
-                found = find(plan, data)
-            except KeyboardInterrupt:
-                ranking = plan.tell.partial() if plan.tell is not None else None
-                if ranking is None:
-                    raise
-                found = ranking
-        said = [*data.notes, *plain_words(caught)]
-        for text in said[len(data.notes) :]:
+            reporter.stage("fitting")
+            is_complete = fit(selector, data)
+        said = plain_words(caught)
+        for text in said:
             reporter.say(f"warning: {text}")
         reporter.stage("report")
-        result = make_result(request, plan, data, found, said, time.perf_counter() - begin)
-        if request.out is not None:
-            if not found.partial:
-                result = replace(result, pictures=draw(found, data, result))
-            written = save(result, request.out)
+        asked = {name: value for name, value in columns.items() if value and name != "reference"}
+        result = make_result(
+            selector,
+            data.X,
+            data.y,
+            targets=data.targets,
+            kinds=data.kinds,
+            data=facts(path, data),
+            settings=asked | {"command": command},
+            warnings=[*data.notes, *said],
+            seconds=time.perf_counter() - begin,
+            pictures=folder is not None,
+        )
+        if folder is not None:
+            written = save(result, folder)
             reporter.say(f"Report: {written['report.html']} (and selection.csv, result.json)")
-    if found.partial:
-        kept = f"; the ranking so far is in {request.out}" if request.out is not None else ""
+    if not is_complete:
+        kept = f"; the ranking so far is in {folder}" if folder is not None else ""
         typer.echo(f"sobolev: interrupted before the tests were done{kept}", err=True)
         raise typer.Exit(INTERRUPTED)
-    show(result, request.format)
+    show(result, "json" if output["json"] else output["format"])
 
 
-def make_plan(request: Request) -> Plan:
-    """Check the options against each other before the file is read."""
-    if request.method != "hrt" and request.test_options:
-        option = next(iter(request.test_options))
-        raise ValueError(f"--{option} belongs to --method hrt, not to {request.method}.")
-    if request.method == "rank" and request.draws > 1:
-        raise ValueError("--draws belongs to --method hrt and knockoffs, not to rank.")
-    if not 0 < request.fdr < 1:
-        raise ValueError(f"--fdr {request.fdr:g} must lie between 0 and 1, such as 0.1.")
-    share = request.test_options.get("holdout")
-    if share is not None and not 0 < share <= 0.9:
-        raise ValueError(f"--holdout {share:g} must lie between 0 and 0.9, such as 0.5.")
-    return Plan(
-        method=request.method,
-        critic=request.critic,
-        fdr=request.fdr,
-        draws=request.draws,
-        top=request.top,
-        scheme=request.test_options.get("scheme", "forward"),
-        holdout=share,
-        seed=request.seed,
-        n_jobs=request.n_jobs,
-    )
+def default_folder(path: Path) -> Path:
+    """Where results go by default: a folder in the current one, named after the data."""
+    return Path(f"{path.name.split('.')[0] or 'data'}-sobolev")
 
 
-def load(request: Request, reporter: Reporter) -> Prepared:
-    """The table, ready for the estimators; what was done to it is told."""
-    frame = read_table(request.data, **request.reading)
-    options = request.columns | {"reference": request.method == "knockoffs"}
-    data = prepare(frame, request.targets, **options)
-    tell_preparation(data, reporter)
-    return data
+def fit(selector: Any, data: Prepared) -> bool:
+    """Fit the selector; False if it was interrupted after a first ranking."""
+    is_hrt = isinstance(selector, HRTSelector)
+    top = selector.get_params(deep=False).get("n_features_to_select")
+    if top is not None and top > len(data.variables):
+        raise ValueError(f"--top {top} is more than the {len(data.variables)} features.")
+    if data.has_groups:
+        selector.set_params(feature_groups=dict(data.variables))
+    if is_hrt and data.has_groups:
+        refuse_mixed_groups(data.X, data.variables)
+        selector.set_params(estimator__feature_groups=dict(data.variables))
+    try:
+        selector.fit(data.X, data.y)
+    except TargetError as error:
+        if not is_hrt:
+            raise
+        raise ValueError(
+            "a class or value of the target is so rare that the first rows do not hold it; merge "
+            "rare classes, drop them, or use --method knockoffs."
+        ) from error
+    except KeyboardInterrupt:
+        if not hasattr(selector, "feature_importances_"):
+            raise
+        return False
+    return True
+
+
+def facts(path: Path, data: Prepared) -> dict[str, Any]:
+    """What the report says about the file."""
+    return {
+        "name": path.name,
+        "rows_dropped": data.rows_read - len(data.X),
+        "columns": data.columns_read,
+        "categorical": sum(kind == "categorical" for kind in data.kinds.values()),
+        "set_aside": [{"column": name, "reason": reason} for name, reason in data.set_aside],
+    }
 
 
 def tell_preparation(data: Prepared, reporter: Reporter) -> None:
-    """Say what was set aside and what was done to the rows."""
+    """Say which columns were set aside and what was done to the rows."""
     aside = [item for item in data.set_aside if "--exclude" not in item[1]]
     if aside:
         listed = list_some([f"{name} ({reason})" for name, reason in aside], 4)
@@ -138,73 +178,13 @@ def tell_preparation(data: Prepared, reporter: Reporter) -> None:
 
 
 def plain_words(caught: Iterable[warnings.WarningMessage]) -> list[str]:
-    """Each warning once, in the words of the command; what only programmers need is left out."""
-    found: dict[str, None] = {}
-    for item in caught:
-        text = str(item.message)
-        if issubclass(item.category, (DeprecationWarning, FutureWarning, ImportWarning)):
-            continue
-        if text.startswith(KNOWN):
-            continue
-        for word, ours in WORDS.items():
-            text = text.replace(word, ours)
-        found[text[:1].upper() + text[1:]] = None
-    return list(found)
-
-
-def make_result(
-    request: Request, plan: Plan, data: Prepared, found: Found, said: list[str], seconds: float
-) -> SelectionResult:
-    """Everything that the files hold."""
-    said = [*found.remarks, *said]
-    facts = {
-        "name": request.data.name,
-        "rows": len(data.X),
-        "rows_dropped": data.rows_read - len(data.X),
-        "columns": data.columns_read,
-        "features": len(data.variables),
-        "categorical": sum(kind == "categorical" for kind in data.kinds.values()),
-        "set_aside": [{"column": name, "reason": reason} for name, reason in data.set_aside],
-    }
-    if found.partial:
-        facts["partial"] = True
-    kept = ("missing", "task", "exclude", "groups", "categorical", "keep")
-    asked = {name: request.columns[name] for name in kept if request.columns[name]}
-    settings = found.settings | asked | {"seed": request.seed, "command": command(request)}
-    return SelectionResult(
-        method="rank" if found.partial else request.method,
-        targets=data.targets,
-        fdr=None if found.partial or request.method == "rank" else request.fdr,
-        table=found.table[list(COLUMNS)],
-        data=facts,
-        settings=settings,
-        versions=versions(plan.critic),
-        warnings=tuple(said),
-        seconds=seconds,
-    )
-
-
-def command(request: Request) -> str:
-    """The shell line that repeats the run."""
-    select = request.method != "rank"
-    words = ["sobolev", "select" if select else "rank", str(request.data)]
-    options: list[tuple[str, Any]] = [("target", name) for name in request.targets]
-    if select:
-        options += [("method", request.method), ("fdr", f"{request.fdr:g}")]
-        options += [("draws", request.draws)] if request.draws > 1 else []
-    options += [("critic", request.critic)]
-    options += [("top", request.top)] if request.top is not None else []
-    options += list(request.test_options.items())
-    for name, value in (request.columns | request.reading).items():
-        default = {"missing": "error", "task": "auto", "decimal": "."}.get(name)
-        given = value if isinstance(value, list) else [value]
-        options += [(name, item) for item in given if item is not None and item != default]
-    options.append(("seed", request.seed))
-    return shlex.join([*words, *(text for n, v in options for text in (f"--{n}", str(v)))])
+    """The text of each warning once, as a sentence."""
+    texts = [str(item.message) for item in caught if not issubclass(item.category, HIDDEN)]
+    return list(dict.fromkeys(sentence(text) for text in texts))
 
 
 def show(result: SelectionResult, format: str) -> None:
-    """The answer on standard output."""
+    """Print the answer on standard output."""
     if format == "json":
         typer.echo(result_json(result), nl=False)
     elif format == "csv":

@@ -1,4 +1,4 @@
-"""``sobolev simulate``: tables whose true columns are known."""
+"""``sobolev simulate``: tables for which the true answer is known."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MAKERS: dict[str, Any] = {
 def run_simulation(
     name: str, rows: int, features: int | None, seed: int, out: Path | None, *, overwrite: bool
 ) -> None:
-    """Draw, write and say what is true."""
+    """Simulate a table, write it and print the true features."""
     path = Path(f"{name}.csv") if out is None else out
     suffixes(path)
     if path.is_dir():
         raise ValueError(f"--out {str(path)!r} is a folder; give a file.")
     if path.exists() and not overwrite:
-        raise ValueError(f"{str(path)!r} is there already; pass --overwrite or another --out.")
+        raise ValueError(f"{str(path)!r} exists already; pass --overwrite or another --out.")
     options = {} if features is None else {"n_features": features}
     data = MAKERS[name](rows, random_state=seed, as_frame=True, **options)
     write_table(data.data.assign(y=data.target), path)

@@ -1,12 +1,12 @@
-"""What is shown: progress and messages on standard error, the answer on standard output."""
+"""Progress and messages on standard error, the answer on standard output."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import typer
 
+from sobolev._progress import Bar
 from sobolev.cli.ending import one_line
 from sobolev.report import SelectionResult
 
@@ -14,59 +14,42 @@ SHOWN, MOST_SHOWN = 20, 60
 
 
 class Reporter:
-    """Stages, steps and messages; a bar only if standard error is a terminal."""
+    """Stages, steps and messages; a progress bar only if standard error is a terminal."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
-        self.bar: Any = None
+        self.bar: Bar | None = None
 
     def __enter__(self) -> Reporter:
         if not self.quiet and sys.stderr.isatty():
-            from rich import progress
-            from rich.console import Console
-
-            self.bar = progress.Progress(
-                progress.SpinnerColumn(),
-                progress.TextColumn("{task.description}", markup=False),
-                progress.BarColumn(bar_width=30),
-                progress.TimeElapsedColumn(),
-                progress.TextColumn("left", markup=False),
-                progress.TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
-                redirect_stdout=False,
-            )
-            self.bar.start()
-            self.task = self.bar.add_task("starting", total=None)
+            self.bar = Bar(transient=True).__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self.bar is not None:
-            self.bar.stop()
+            self.bar.__exit__(*exception)
             self.bar = None
 
     def stage(self, text: str, total: float | None = None) -> None:
-        """Begin a stage, of so many steps if that is known."""
+        """Begin a stage; ``total`` is its number of steps, if known."""
         if self.bar is not None:
-            self.bar.reset(self.task, total=total, description=text)
+            self.bar.stage(text, total)
 
-    def step(self, text: str, completed: float) -> None:
-        """Say where the stage is."""
+    def step(self, text: str, completed: float | None = None) -> None:
+        """Show where the stage is."""
         if self.bar is not None:
-            self.bar.update(self.task, description=text, completed=completed)
+            self.bar.step(text, completed)
 
     def say(self, text: str) -> None:
-        """A line on standard error."""
-        if self.quiet:
-            return
+        """Write a line on standard error."""
         if self.bar is not None:
-            self.bar.console.print(one_line(text), markup=False, highlight=False, soft_wrap=True)
-        else:
+            self.bar.say(one_line(text))
+        elif not self.quiet:
             typer.echo(one_line(text), err=True)
 
 
 def print_table(result: SelectionResult) -> None:
-    """The headline and the strongest features."""
+    """Print the headline and the strongest features."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -99,8 +82,8 @@ def print_table(result: SelectionResult) -> None:
     tested = int(table["pvalue"].notna().sum())
     if result.method == "hrt" and tested < len(table):
         console.print(
-            f"{tested:,} features were tested, those of largest importance in the training rows; "
-            "the others have no p-value.",
+            f"{tested:,} features were tested, the most important on the training rows; the "
+            "others have no p-value.",
             highlight=False,
         )
 

@@ -145,14 +145,15 @@ class Trial:
                 critic = self._fit(critic.for_more_rows(before, n), order[:n])
                 yield critic
             return
+        critics = []
+        for before, n in pairwise(sizes):  # all before the first fit, which forgets lam_
+            critic = critic.for_more_rows(before, n)
+            critics.append(critic)
         pool = ThreadPoolExecutor(threads)
         try:
             with threadpool_limits(1, user_api="blas"):  # as each fit would set it by itself
-                futures = []
-                for before, n in pairwise(sizes):
-                    critic = critic.for_more_rows(before, n)
-                    futures.append(pool.submit(self._fit, critic, order[:n]))
-                for future in futures:
+                tasks = zip(critics, (order[:n] for n in sizes[1:]), strict=True)
+                for future in [pool.submit(self._fit, *task) for task in tasks]:
                     yield future.result()
         finally:
             pool.shutdown(cancel_futures=True)

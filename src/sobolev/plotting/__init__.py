@@ -1,10 +1,9 @@
-"""Pictures of a fit.
+"""Pictures of a fitted selector.
 
-Functions that draw one axes take ``ax`` and return it. No global style is changed, and names are
-shown as they are.
+Functions that draw into one axes take ``ax`` and return it. No global style is changed, and names
+are shown as they are.
 """
 
-from sobolev.plotting._style import ACCENT, CYCLE, OTHER, SELECTED
 from sobolev.plotting.conditional import plot_conditional
 from sobolev.plotting.effects import plot_effect
 from sobolev.plotting.importances import plot_importances, plot_path
@@ -14,6 +13,7 @@ from sobolev.plotting.null import plot_null
 from sobolev.plotting.partial_effects import PartialEffect, partial_effect
 from sobolev.plotting.rates import plot_rates
 from sobolev.plotting.selection import plot_knockoff_statistics, plot_pvalues
+from sobolev.plotting.style import ACCENT, CYCLE, OTHER, SELECTED
 
 __all__ = [
     "ACCENT",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sobolev._typing import Array, Index, Mask
-from sobolev.plotting._style import INK, row_font, size_inches
+from sobolev.plotting.style import GRID, INK, row_font, size_inches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def rank_axis(ax: Axes, names: Sequence[str], *, many: bool) -> None:
     ax.set_yticks(np.arange(1, m + 1), list(names), fontsize=row_font(ax, m))
     ax.set_ylim(m + 0.6, 0.4)
     ax.tick_params(axis="y", length=0)
-    ax.grid(axis="y", color="#EEF0F3", linewidth=0.8)
+    ax.grid(axis="y", color=GRID, linewidth=0.8)
 
 
 def name_room(ax: Axes, names: Sequence[str]) -> float:

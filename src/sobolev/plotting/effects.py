@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sobolev._typing import Array
-from sobolev.plotting._style import CYCLE, INK, SELECTED_AREA, clean, cycle, make_axes, shown_name
 from sobolev.plotting.partial_effects import MAX_POINTS, PartialEffect, partial_effect, rug_values
+from sobolev.plotting.style import (
+    CYCLE,
+    INK,
+    SELECTED_AREA,
+    clean,
+    cycle,
+    make_axes,
+    set_plainly,
+    shown_name,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def plot_effect(
-    estimator: Any,
+    selector: Any,
     X: Any,
     y: Any,
     feature: Any,
@@ -29,12 +38,13 @@ def plot_effect(
 ) -> Axes:
     """How the response moves with one feature: the effect of :func:`partial_effect`.
 
-    A line for each class, or for each response with a band that holds 80 % of the rows: a wide
-    band means that the effect depends on other features. Ticks below are values in the data.
+    There is a line for each class, or for each response with a band that holds 80 % of the rows: a
+    wide band means that the effect depends on other features. The ticks below are values in the
+    data.
 
     Parameters
     ----------
-    estimator, X, y, feature, n_grid, max_rows, random_state
+    selector, X, y, feature, n_grid, max_rows, random_state
         See :func:`partial_effect`.
     ax : matplotlib Axes, optional
         Where to draw.
@@ -53,9 +63,22 @@ def plot_effect(
     >>> plot_effect(sic, X, X[:, 1], feature=1).get_xlabel()
     'x1'
     """
-    options = {"n_grid": n_grid, "max_rows": max_rows, "random_state": random_state}
-    effect = partial_effect(estimator, X, y, feature, **options)  # type: ignore[arg-type]
+    effect = partial_effect(
+        selector, X, y, feature, n_grid=n_grid, max_rows=max_rows, random_state=random_state
+    )
     ax = make_axes(ax, height=4.2)
+    draw_effect(ax, effect)
+    alone = len(effect.labels) == 1
+    title = (
+        "partial effect: mean and middle 80 % of rows" if alone else "partial effect: mean of rows"
+    )
+    ax.set_title(title, loc="left", fontsize=11)
+    set_plainly(ax)
+    return ax
+
+
+def draw_effect(ax: Axes, effect: PartialEffect) -> None:
+    """Draw a computed effect into axes, without a title."""
     discrete = np.unique(effect.values).size <= MAX_POINTS
     ax.axhline(0, color=INK, linewidth=0.8, zorder=1)
     _curves(ax, effect, discrete)
@@ -67,7 +90,7 @@ def plot_effect(
     ax.set_ylabel(
         "witness of the class\n(0: as likely as in all rows)"
         if effect.is_classes
-        else "shift of the response\n(witness, in standard deviations of y)"
+        else "shift of the response\n(in standard deviations)"
     )
     if len(effect.labels) > 1:
         ax.legend(
@@ -79,13 +102,7 @@ def plot_effect(
             loc="upper left",
             bbox_to_anchor=(1.0, 1.0),
         )
-    alone = len(effect.labels) == 1
-    title = (
-        "partial effect: mean and middle 80 % of rows" if alone else "partial effect: mean of rows"
-    )
-    ax.set_title(title, loc="left", fontsize=11)
     clean(ax)
-    return ax
 
 
 def _curves(ax: Axes, effect: PartialEffect, discrete: bool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from sobolev._parameters import check_count
 from sobolev._typing import Array, Index, Mask
-from sobolev.plotting._style import (
+from sobolev.plotting.style import (
     ACCENT,
     INK,
     OTHER,
@@ -45,9 +45,9 @@ def plot_importances(
 
     Parameters
     ----------
-    importances : array of shape (d,) or fitted estimator
-        The importances, not drawn where NaN; or what has ``feature_importances_``, whose names and
-        selection are shown unless others are given.
+    importances : array of shape (d,), or fitted selector or estimator
+        The importances, not drawn where NaN. With a selector its names, groups of columns and
+        selection are shown, unless others are given.
     feature_names : sequence of str, optional
         Names of the columns.
     support : array of bool, optional
@@ -55,7 +55,7 @@ def plot_importances(
     threshold : float, optional
         A line at the selection threshold.
     max_features : int, default=30
-        How many bars at most; the picture says what is left out.
+        Largest number of bars; the picture says what is left out.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -71,12 +71,17 @@ def plot_importances(
     ['b', 'c', 'a']
     """
     check_count("max_features", max_features)
-    if hasattr(importances, "feature_importances_"):
-        fitted = importances
-        importances = fitted.feature_importances_
-        if feature_names is None:
-            feature_names = getattr(fitted, "feature_names_in_", None)
-        support = getattr(fitted, "support_", None) if support is None else support
+    if hasattr(importances, "summary"):
+        table = importances.summary()
+        importances = table["importance"]
+        feature_names = table["feature"] if feature_names is None else feature_names
+        support = table["selected"] if support is None else support
+    elif hasattr(importances, "fit"):
+        from sobolev.critic import as_critic
+        from sobolev.validation import feature_names as names_of
+
+        feature_names = names_of(importances) if feature_names is None else feature_names
+        importances = as_critic(importances).feature_importances_
     values = check_vector("importances", importances)
     d = values.size
     names = shown_names(feature_names, d)
@@ -107,14 +112,14 @@ def plot_importances(
 
 
 def plot_path(path: SICPath, *, highlight: int = 7, ax: Axes | None = None) -> Axes:
-    """Importances along lam, the largest in colour, with the lam of the best held-out risk.
+    """Importances along lam, the largest in colour, and the lam with the best held-out risk.
 
     Parameters
     ----------
     path : SICPath
         Result of :func:`sobolev.sic_path`.
     highlight : int, default=7
-        How many features are named.
+        Number of features that are named.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -166,7 +171,7 @@ def _title(d: int, order: Index, chosen: Mask | None) -> str:
 
 
 def _rest(values: Array, order: Index, chosen: Mask | None, is_share: bool) -> str:
-    """What the features without a bar hold together."""
+    """What is said about the features without a bar."""
     hidden = values.size - order.size
     if not hidden:
         return ""

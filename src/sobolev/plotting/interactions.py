@@ -10,24 +10,32 @@ import numpy as np
 
 from sobolev._parameters import check_count, check_number
 from sobolev._typing import Array
-from sobolev.plotting._style import INK, clean, make_axes, row_font, set_plainly, shown_name
-from sobolev.plotting._witness import Rows, read_rows
+from sobolev.plotting._rows import Rows, read_rows
+from sobolev.plotting.style import (
+    BLANK,
+    SELECTED,
+    clean,
+    make_axes,
+    row_font,
+    set_plainly,
+    shown_name,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from sobolev._random import RandomState
 
-# Up to so many features each cell has its number.
+# Up to this many features each cell has its number.
 MAX_NUMBERS = 12
 # The colours reach at least this share of the standard deviation of the witness.
 SCALE = 0.25
-# The distance of differences, in standard deviations.
+# Distance of the differences, in standard deviations.
 STEP = 0.5
 
 
 def interaction_strengths(
-    estimator: Any,
+    selector: Any,
     X: Any,
     y: Any,
     features: Sequence[Any] | None = None,
@@ -40,23 +48,24 @@ def interaction_strengths(
 
     .. math:: I_{jk} = E \left| \frac{\partial^2 f(x, y)}{\partial x_j \partial x_k} \right|
 
-    with columns in standard deviations. The derivative is a difference over ``step``: a network of
-    linear pieces has no second derivatives, but bends over a distance. A column of two values is
-    moved from one to the other.
+    with columns in standard deviations. The derivative is a difference over ``step``, because a
+    piecewise linear network has no second derivative at a point. A column of two values is moved
+    from one to the other.
 
     Parameters
     ----------
-    estimator : fitted ConvexSIC or NeuralSIC
+    selector : fitted ConvexSIC, NeuralSIC or HRTSelector
+        The critic of an HRTSelector is that of its last fit.
     X : array-like or DataFrame of shape (n, d)
     y : array-like of shape (n,) or (n, q)
     features : sequence of int or str, optional
         Positions or names of the columns; by default the selected ones.
     step : float, default=0.5
-        The distance of the differences, in standard deviations.
+        Distance of the differences, in standard deviations.
     max_rows : int, default=200
-        Rows that are averaged over, drawn at random if there are more.
+        Number of rows to average over, drawn at random if there are more.
     random_state : int, Generator, RandomState or None, default=0
-        Decides them.
+        Decides which rows are drawn.
 
     Returns
     -------
@@ -75,22 +84,12 @@ def interaction_strengths(
     >>> bool(found[0, 1] > 3 * found[0, 2])
     True
     """
-    rows, positions = _asked(estimator, X, y, features)
-    return _strengths(rows, _sample(rows, max_rows, random_state), positions, step)
-
-
-def interaction_map(
-    estimator: Any, X: Any, y: Any, features: Sequence[Any], *, max_rows: int = 200
-) -> tuple[Array, float]:
-    """The strengths of :func:`interaction_strengths`, and that of the full colour of a map."""
-    rows, positions = _asked(estimator, X, y, features)
-    drawn = _sample(rows, max_rows, 0)
-    strengths = _strengths(rows, drawn, positions, STEP)
-    return strengths, _full_colour(strengths, drawn)
+    rows, positions = _asked(selector, X, y, features)
+    return _strengths(rows, positions, step, max_rows, random_state)[0]
 
 
 def plot_interactions(
-    estimator: Any,
+    selector: Any,
     X: Any,
     y: Any,
     features: Sequence[Any] | None = None,
@@ -99,18 +98,21 @@ def plot_interactions(
     max_rows: int = 200,
     max_features: int = 20,
     random_state: RandomState = 0,
+    colorbar: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
     """Map of the interactions between features, see :func:`interaction_strengths`.
 
     Parameters
     ----------
-    estimator, X, y, features, step, max_rows, random_state
+    selector, X, y, features, step, max_rows, random_state
         See :func:`interaction_strengths`.
     max_features : int, default=20
-        If there are more features, those of the largest importances are shown.
+        If there are more features, those with the largest importances are shown.
+    colorbar : bool, default=True
+        Whether to draw the colour bar, which takes some of the room of ``ax``.
     ax : matplotlib Axes, optional
-        Where to draw; the colour bar takes some of its room.
+        Where to draw.
 
     Returns
     -------
@@ -128,27 +130,26 @@ def plot_interactions(
     'strongest: x0 × x1'
     """
     check_count("max_features", max_features)
-    rows, positions = _asked(estimator, X, y, features)
+    rows, positions = _asked(selector, X, y, features)
     asked = len(positions)
     if asked > max_features:
-        eta = np.asarray(estimator.feature_importances_)
+        eta = rows.critic.feature_importances_
         kept = np.argsort(-eta[positions], kind="stable")[:max_features]
         positions = [positions[i] for i in sorted(kept.tolist())]
-    drawn = _sample(rows, max_rows, random_state)
-    strengths = _strengths(rows, drawn, positions, step)
-    top = _full_colour(strengths, drawn)
+    strengths, top = _strengths(rows, positions, step, max_rows, random_state)
     names = [shown_name(rows.names[j], 20) for j in positions]
     k = len(positions)
     longest = 0.07 * max(map(len, names))
     height = max(3.6, 1.6 + 0.7 * longest + 0.36 * k)
     ax = make_axes(ax, height=height, width=height + 1.2 + 0.3 * longest)
-    masked = np.ma.masked_array(strengths, mask=np.eye(k, dtype=bool))
-    image = ax.imshow(masked, cmap=_colors(), vmin=0, vmax=top)
+    mesh = _cells(ax, strengths, top)
     if k <= MAX_NUMBERS:
         _numbers(ax, strengths, top)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, pad=0.02)
-    bar.set_label("interaction strength\n(mean |mixed derivative|)", fontsize=8)
-    bar.outline.set_visible(False)
+    if colorbar:
+        bar = ax.figure.colorbar(mesh, ax=ax, shrink=0.8, pad=0.02)
+        bar.set_label("interaction strength\n(mean |mixed derivative|)", fontsize=8)
+        bar.outline.set_visible(False)
+        set_plainly(bar.ax)
     size = row_font(ax, k)
     short = max(map(len, names)) <= 4
     slant = {} if short else {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
@@ -160,16 +161,15 @@ def plot_interactions(
     title = f"strongest: {pair[0]} × {pair[1]}" if strengths.any() else "no interaction"
     more = f" · {k} of {asked} features" if asked > k else ""
     ax.set_title(title + more, loc="left", fontsize=11)
-    set_plainly(bar.ax)
     clean(ax)
     ax.spines[["left", "bottom"]].set_visible(False)
     return ax
 
 
-def _asked(estimator: Any, X: Any, y: Any, features: Any) -> tuple[Rows, list[int]]:
-    rows = read_rows(estimator, X, y)
+def _asked(selector: Any, X: Any, y: Any, features: Any) -> tuple[Rows, list[int]]:
+    rows = read_rows(selector, X, y)
     if features is None:
-        features = np.flatnonzero(estimator.support_).tolist()
+        features = np.flatnonzero(selector.support_).tolist()
     if isinstance(features, str):
         raise TypeError(f"features must be a list of columns; got {features!r}.")
     positions = [rows.position(feature) for feature in features]
@@ -182,36 +182,31 @@ def _asked(estimator: Any, X: Any, y: Any, features: Any) -> tuple[Rows, list[in
     return rows, positions
 
 
-def _sample(rows: Rows, max_rows: int, random_state: RandomState) -> Rows:
+def _strengths(
+    rows: Rows, positions: list[int], step: float, max_rows: int, random_state: RandomState
+) -> tuple[Array, float]:
+    """The strengths, and the strength of the full colour: a map of noise stays pale."""
     from sobolev._random import check_generator
 
-    check_count("max_rows", max_rows)
-    return rows.sample(max_rows, check_generator(random_state))
-
-
-def _strengths(rows: Rows, drawn: Rows, positions: list[int], step: float) -> Array:
     check_number("step", step, positive=True)
+    check_count("max_rows", max_rows)
+    drawn = rows.sample(max_rows, check_generator(random_state))
+    evaluator = drawn.evaluator()
     scale = rows.X.std(axis=0)
-    ends = [_ends(rows.X[:, j], drawn.X[:, j], step * scale[j]) for j in positions]
+    ends = {j: _ends(rows.X[:, j], drawn.X[:, j], step * scale[j]) for j in positions}
     found = np.zeros((len(positions), len(positions)))
     moving = [i for i, j in enumerate(positions) if scale[j] > 0]  # a constant column does nothing
-    pairs = list(combinations(moving, 2))
-    corners = [
-        {positions[a]: at_a, positions[b]: at_b}
-        for a, b in pairs
-        for at_a in ends[a]
-        for at_b in ends[b]
-    ]
-    f = drawn.witness(corners).reshape(len(pairs), 4, -1)
-    for (a, b), mixed in zip(pairs, f[:, 0] - f[:, 1] - f[:, 2] + f[:, 3], strict=True):
-        area = np.prod([(ends[i][1] - ends[i][0]) / scale[positions[i]] for i in (a, b)], axis=0)
+    for a, b in combinations(moving, 2):
+        pair = np.array([positions[a], positions[b]])
+        low, high = np.stack([ends[j] for j in pair], axis=2)
+        # The corners of a rectangle: low low, low high, high low, high high.
+        corners = [np.where(up, high, low) for up in ([0, 0], [0, 1], [1, 0], [1, 1])]
+        f = evaluator.each(pair, np.stack(corners, axis=1)).astype(float)
+        mixed = f[:, 0] - f[:, 1] - f[:, 2] + f[:, 3]
+        area = np.prod((high - low) / scale[pair], axis=1)
         found[a, b] = found[b, a] = np.mean(np.abs(mixed) / area)
-    return found
-
-
-def _full_colour(strengths: Array, drawn: Rows) -> float:
-    """The strength at the end of the colours: a map of noise stays pale."""
-    return max(float(strengths.max()), SCALE * float(drawn.witness([{}]).std())) or 1.0
+    witness = evaluator.each(np.array([0]), drawn.X[:, None, :1])
+    return found, max(float(found.max()), SCALE * float(witness.std())) or 1.0
 
 
 def _ends(column: Array, drawn: Array, step: float) -> tuple[Array, Array]:
@@ -222,10 +217,18 @@ def _ends(column: Array, drawn: Array, step: float) -> tuple[Array, Array]:
     return drawn - step / 2, drawn + step / 2
 
 
-def _colors() -> Any:
-    from matplotlib import colormaps
+def _cells(ax: Axes, strengths: Array, top: float) -> Any:
+    """Cells in the colour of selected features, the more opaque the stronger."""
+    from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
-    return colormaps["Blues"].with_extremes(bad="#E3E6EA")
+    shades = [to_rgba(SELECTED, 0.0), to_rgba(SELECTED, 1.0)]
+    colors = LinearSegmentedColormap.from_list("strength", shades).with_extremes(bad=BLANK)
+    masked = np.ma.masked_array(strengths, mask=np.eye(len(strengths), dtype=bool))
+    edges = np.arange(len(strengths) + 1) - 0.5
+    limits: dict[str, Any] = {"vmin": 0, "vmax": top, "edgecolors": "white", "linewidth": 1.5}
+    mesh = ax.pcolormesh(edges, edges, masked, cmap=colors, **limits)
+    ax.set(aspect="equal", ylim=(edges[-1], edges[0]))
+    return mesh
 
 
 def _numbers(ax: Axes, strengths: Array, top: float) -> None:
@@ -233,6 +236,6 @@ def _numbers(ax: Axes, strengths: Array, top: float) -> None:
     digits = max(0, 1 - int(np.floor(np.log10(top))))
     for (a, b), value in np.ndenumerate(strengths):
         if a != b:
-            color = "white" if value > 0.6 * top else INK
+            color = "white" if value > 0.6 * top else "black"
             said = f"{value:.{digits}f}" if round(value, digits) else "0"
             ax.text(b, a, said, ha="center", va="center", fontsize=min(size, 9), color=color)

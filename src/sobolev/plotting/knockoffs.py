@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sobolev.plotting._style import INK, OTHER, clean
-from sobolev.plotting.conditional import NAMED, failing_colors, legend, strip, verb
+from sobolev.plotting.checks import (
+    dot_size,
+    draw_checks,
+    failing_colors,
+    layers,
+    legend,
+    misfit_scores,
+    verdict,
+)
+from sobolev.plotting.conditional import checked_diagnostics, two_panels
+from sobolev.plotting.style import INK, OTHER, clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,105 +24,84 @@ if TYPE_CHECKING:
     from sobolev.knockoffs.diagnostics import KnockoffDiagnostics
 
 LABELS = {
-    "values": "values that the\ncolumn never has\n(share of rows)",
-    "mean": "mean\n(deviations)",
-    "variance": "variance\n(relative)",
+    "values": "values that the\ncolumn never has",
+    "mean": "mean",
+    "variance": "variance",
     "correlation": "correlation with\nother columns",
 }
+# A share of rows with wrong values that weighs as much as the smallest effect that counts.
+OFF_UNIT = 0.1
+# About the number of dots in a colour; the curve shows as well with every k-th.
+MAX_DOTS = 300
 
 
-def plot_knockoffs(diagnostics: KnockoffDiagnostics, ax: Axes | None = None) -> Axes:
-    """Differences between columns and knockoffs, a row of points for each check.
+def plot_knockoffs(diagnostics: Any, ax: Axes | None = None) -> Axes:
+    """Differences between columns and knockoffs, a row of dots for each check.
 
-    A point is filled where its check fails: beyond the line, and clear of chance. Columns that fail
-    are in colour, the worst six with their names. A second panel shows the correlation of each
-    column with its knockoff: the nearer to one, the less power.
+    Columns that fail a check are in colour, the worst six with their names. A second panel shows
+    the correlation of each column with its knockoff: the nearer to one, the less power.
 
     Parameters
     ----------
-    diagnostics : KnockoffDiagnostics
-        Result of :func:`sobolev.knockoffs.diagnose_knockoffs`.
+    diagnostics : KnockoffDiagnostics or fitted KnockoffSelector
+        Result of :func:`sobolev.knockoffs.diagnose_knockoffs`, or a selector that was fitted with
+        ``diagnose=True``.
     ax : matplotlib Axes, optional
-        Where to draw the differences, without the second panel.
+        Where to draw the checks, without the second panel.
 
     Returns
     -------
     matplotlib Axes
-        Of the differences.
+        The axes of the checks.
     """
-    colors = failing_colors(diagnostics.failing)
+    from sobolev.knockoffs import KnockoffSelector
+
+    if isinstance(diagnostics, KnockoffSelector):
+        diagnostics = checked_diagnostics(diagnostics)
     beside = None
     if ax is None:
-        ax, beside = _panels()
-        _power(beside, diagnostics, colors)
-    _differences(ax, diagnostics, colors)
-    dots = {"marker": "o", "linestyle": "", "markersize": 5}
-    legend(beside or ax, diagnostics.names, colors, dots, handletextpad=0.2)
+        ax, beside = two_panels(1.4, 1)
+        draw_likeness(beside, diagnostics)
+    colors = draw_knockoff_checks(ax, diagnostics)
+    title = verdict(len(colors), len(diagnostics.names)) + _classifier(diagnostics)
+    ax.set_title(title, loc="left", fontsize=11)
+    legend(beside or ax, diagnostics.names, colors)
     return ax
 
 
-def _panels() -> tuple[Axes, Axes]:
-    import matplotlib.pyplot as plt
+def draw_knockoff_checks(ax: Axes, diagnostics: KnockoffDiagnostics) -> dict[int, str]:
+    """Draw a row of dots for each check; returns the colours of the failing columns."""
+    from sobolev.knockoffs.diagnostics import LEVEL, THRESHOLDS
 
-    ratio = {"width_ratios": [1.6, 1]}
-    _, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained", gridspec_kw=ratio)
-    return axes[0], axes[1]
-
-
-def _differences(ax: Axes, diagnostics: KnockoffDiagnostics, colors: dict[int, str]) -> None:
-    from sobolev.knockoffs.diagnostics import THRESHOLDS
-
-    p = len(diagnostics.names)
-    sizes = np.column_stack([diagnostics.off_values, np.abs(diagnostics.effects)])
-    bad = np.column_stack([diagnostics.off_values > 0, diagnostics.misfit])
-    for row, least in enumerate([0.0, *THRESHOLDS.values()]):
-        strip(ax, sizes[:, row], row, bad[:, row], colors, clip=False)
-        if least:
-            ax.plot([least] * 2, [row - 0.36, row + 0.36], color=INK, linewidth=1.2, zorder=5)
-        count = int(bad[:, row].sum())
-        said = f"{count} {verb(count)}" if count else "none fails"
-        side = ax.get_yaxis_transform()
-        ax.text(1.01, row, said, transform=side, va="center", fontsize=8, color=INK)
-    ax.set_yticks(range(len(LABELS)), list(LABELS.values()), fontsize=8)
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(LABELS) - 0.5, -0.5)
-    top = float(np.nanmax(sizes, initial=0.0))
-    ax.set_xlim(-0.015 * max(top, 0.25), 1.05 * max(top, 0.25))
-    ax.set_xlabel(
-        "difference between column and knockoff\n"
-        "filled: fails, clear of chance · line: least that counts"
-    )
-    fail = verb(len(colors))
-    title = f"{len(colors) or 'none'} of {p} columns {fail}{_classifier(diagnostics)}"
-    ax.set_title(title, loc="left", fontsize=11)
-    clean(ax)
+    least = list(THRESHOLDS.values())
+    moments = misfit_scores(diagnostics.effects, diagnostics.qvalues, least, LEVEL)
+    off = diagnostics.off_values
+    values = np.where(off > 0, 1 + off / OFF_UNIT, 0.0)
+    values[np.isnan(moments[:, 0])] = np.nan
+    scores = np.column_stack([values, moments])
+    colors = failing_colors(diagnostics.failing)
+    draw_checks(ax, list(LABELS.values()), scores, colors)
+    return colors
 
 
-def _power(ax: Axes, diagnostics: KnockoffDiagnostics, colors: dict[int, str]) -> None:
-    """Correlations with the knockoff, ascending."""
+def draw_likeness(ax: Axes, diagnostics: KnockoffDiagnostics) -> None:
+    """Draw the correlation of each column with its knockoff, ascending, into axes."""
     found = diagnostics.correlations
     order = np.argsort(found)[: int(np.isfinite(found).sum())]
-    place = np.arange(1, order.size + 1)
-    shade = np.array([colors.get(int(j), OTHER) for j in order])
-    front = np.isin(order, list(colors)[:NAMED])
-    size = float(np.clip(600 / max(order.size, 1), 6, 30))
+    colors = failing_colors(diagnostics.failing)
+    shades = np.array([colors.get(int(j), OTHER) for j in order])
     ax.axhline(0, color=INK, linewidth=0.8, zorder=1)
-    for layer, here in enumerate((~front, front)):
-        ax.scatter(
-            *(place[here], found[order][here]),
-            s=size * (1 + layer),
-            c=shade[here].tolist(),
-            linewidths=0,
-            zorder=2 + layer,
-            clip_on=False,
-        )
-    mean = diagnostics.mean_correlation
+    for color in layers():
+        at = np.flatnonzero(shades == color)
+        at = at[:: 1 + at.size // MAX_DOTS]
+        ax.plot(at + 1, found[order[at]], "o", color=color, clip_on=False, **dot_size(color))
     if order.size:
-        ax.axhline(mean, color=INK, linewidth=0.8, linestyle=":", zorder=1)
+        ax.axhline(diagnostics.mean_correlation, color=INK, linewidth=0.8, linestyle=":")
     ax.set_ylim(min(-0.15, 1.15 * float(np.nanmin(found, initial=0.0))), 1.0)
     ax.set_xlabel("columns, in order")
     ax.set_ylabel("correlation with own knockoff")
-    ax.set_title(f"mean {mean:.2f} · the lower, the more power", loc="left", fontsize=9, color=INK)
+    title = f"mean {diagnostics.mean_correlation:.2f} · the lower, the more power"
+    ax.set_title(title, loc="left", fontsize=9, color=INK)
     clean(ax)
 
 

@@ -9,20 +9,22 @@ import numpy as np
 
 from sobolev._parameters import check_count
 from sobolev._typing import AnyArray, Array
-from sobolev.plotting._witness import Rows, read_rows
+from sobolev.plotting._rows import NoEffectsError, Rows, read_rows
 
 if TYPE_CHECKING:
     from sobolev._random import RandomState
 
-# A column of at most this many values is evaluated at each of them.
+__all__ = ["NoEffectsError", "PartialEffect", "partial_effect", "rug_values"]
+
+# A column with at most this many values is evaluated at each of them.
 MAX_POINTS = 10
 # Quantiles of a numeric response between which the witness is compared.
 LOW, HIGH = 0.1, 0.9
-# The grid leaves out this share of the rows at either end.
+# Share of the rows that the grid leaves out at either end.
 TAIL = 0.02
-# Values of the feature that a picture marks.
+# Number of values of the feature that a picture marks.
 MAX_RUG = 100
-# Of the rows, the share that lower and upper hold between them.
+# Share of the rows between lower and upper.
 BAND_SHARE = 0.8
 
 
@@ -33,19 +35,19 @@ class PartialEffect:
     Attributes
     ----------
     feature : str
-        The name of the feature.
+        Name of the feature.
     grid : array of shape (g,)
         Values of the feature.
     means : array of shape (k, g)
-        The mean effect at each, for each response (or class).
+        Mean effect at each value, for each response or class.
     lower, upper : array of shape (k, g)
-        Between them lie the effects of 80 % of the rows.
+        The effects of 80 % of the rows lie between them.
     labels : list of str
         Names of the responses or classes.
     is_classes : bool
         Whether there is a curve for each class.
     values : array of shape (n,)
-        The feature in the data.
+        Values of the feature in the data.
     """
 
     feature: str
@@ -59,7 +61,7 @@ class PartialEffect:
 
 
 def partial_effect(
-    estimator: Any,
+    selector: Any,
     X: Any,
     y: Any,
     feature: Any,
@@ -77,24 +79,25 @@ def partial_effect(
 
     between a high and a low response (quantiles of y): above zero where the feature makes high
     responses more likely. With the default encoding and ``rho=1`` it estimates the mean of y, in
-    standard deviations from its overall mean, drawn towards zero by the penalties. For labels it
+    standard deviations from its overall mean, shrunk towards zero by the penalties. For labels it
     is the mean of f(x, c) for each class c: above zero where the class is more likely than overall.
 
     Parameters
     ----------
-    estimator : fitted ConvexSIC or NeuralSIC
+    selector : fitted ConvexSIC, NeuralSIC or HRTSelector
+        The critic of an HRTSelector is that of its last fit.
     X : array-like or DataFrame of shape (n, d)
     y : array-like of shape (n,) or (n, q)
         Several numeric responses are moved one by one, the others at their medians.
     feature : int or str
         Position or name of the column.
     n_grid : int, default=25
-        Values of the grid, from the 2 % to the 98 % quantile of the column. A column of at most
-        ten values is evaluated at these.
+        Number of grid values, from the 2 % to the 98 % quantile of the column. A column with at
+        most ten values is evaluated at each of them.
     max_rows : int, default=200
-        Rows that are averaged over, drawn at random if there are more.
+        Number of rows to average over, drawn at random if there are more.
     random_state : int, Generator, RandomState or None, default=0
-        Decides them.
+        Decides which rows are drawn.
 
     Returns
     -------
@@ -115,7 +118,7 @@ def partial_effect(
 
     check_count("n_grid", n_grid)
     check_count("max_rows", max_rows)
-    rows = read_rows(estimator, X, y)
+    rows = read_rows(selector, X, y)
     j = rows.position(feature)
     column = rows.X[:, j]
     grid = _grid(column, n_grid)
@@ -137,7 +140,7 @@ def partial_effect(
 
 @dataclass(frozen=True)
 class _Side:
-    """Responses at which the witness is taken, with their weights."""
+    """Responses at which the witness is evaluated, with their weights."""
 
     label: str
     levels: list[tuple[AnyArray, float]]
@@ -145,11 +148,9 @@ class _Side:
 
 def _curve(rows: Rows, j: int, grid: Array, side: _Side) -> Array:
     """The effect on each row at each value of the grid, (n, g)."""
-    moves = [{j: value} for value in grid]
-    found = np.zeros((grid.size, rows.X.shape[0]))
-    for level, weight in side.levels:
-        found += weight * rows.witness(moves, [level] * grid.size)
-    return found.T
+    column, values = np.array([j]), grid[:, None]
+    parts = [weight * rows.evaluator(y).at(column, values) for y, weight in side.levels]
+    return np.sum(parts, axis=0, dtype=float)
 
 
 def _class_sides(rows: Rows) -> list[_Side]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sobolev._parameters import check_fraction
 from sobolev._typing import Array
-from sobolev.plotting._style import INK, clean, cycle, shown_name, size_inches
+from sobolev.plotting.style import BLANK, INK, clean, cycle, shown_name, size_inches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -187,7 +187,7 @@ def _label(ax: Axes, methods: Sequence[str], row: int, column: int) -> None:
     long = 0.085 * max(map(len, names)) > 0.9 * size_inches(ax)[0] / len(methods)
     ax.set_xticks(range(len(methods)), names, **(slanted if long else {}))  # type: ignore[arg-type]
     ax.tick_params(axis="x", length=0, labelbottom=row == 1)
-    ax.grid(axis="y", color="#E3E6EA", linewidth=0.8)
+    ax.grid(axis="y", color=BLANK, linewidth=0.8)
     ax.set_axisbelow(True)
     ax.yaxis.set_major_locator(MaxNLocator(5))
     if column == 0:

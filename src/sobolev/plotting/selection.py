@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sobolev._parameters import check_count, check_fraction, check_option
-from sobolev._typing import Array, Index, Mask
+from sobolev._typing import Array, Mask
 from sobolev.plotting._ranks import name_points, name_room, rank_axis, rank_points
-from sobolev.plotting._style import (
+from sobolev.plotting.style import (
     ACCENT,
     ACCENT_AREA,
     BAND,
@@ -55,8 +55,8 @@ def plot_pvalues(
     Parameters
     ----------
     pvalues : array of shape (d,) or fitted HRTSelector
-        The p-values, NaN where not tested. Of a selector the level, procedure, names, groups and
-        selection are taken, too, unless others are given.
+        The p-values, NaN where not tested. With a selector its level, procedure, names, groups of
+        columns and selection are shown, unless others are given.
     feature_names : sequence of str, optional
         Names of the columns.
     fdr : float, optional
@@ -66,8 +66,8 @@ def plot_pvalues(
     procedure : {"bh", "by", "storey"}, optional
         See :func:`sobolev.inference.multiple_testing.qvalues`; "bh" by default.
     max_features : int, default=30
-        Up to so many tested features each has a row with its name. Beyond, the ranks are on a
-        logarithmic axis and the smallest p-values have their names.
+        Up to this number of tested features, each has a row with its name. Beyond it, the ranks
+        are on a logarithmic axis and the smallest p-values have their names.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -85,15 +85,15 @@ def plot_pvalues(
     from sobolev.inference.multiple_testing import PROCEDURES, qvalues
 
     check_count("max_features", max_features)
-    if hasattr(pvalues, "pvalues_"):
-        fitted, units, names = pvalues, *_units(pvalues)
+    if hasattr(pvalues, "summary"):
+        fitted, table = pvalues, pvalues.summary()
         fdr = fitted.fdr if fdr is None else fdr
         procedure = fitted.procedure if procedure is None else procedure
         # Another level or procedure than the fitted one selects anew.
         if support is None and (fdr, procedure) == (fitted.fdr, fitted.procedure):
-            support = fitted.support_[units]
-        pvalues = fitted.pvalues_[units]
-        feature_names = names if feature_names is None else feature_names
+            support = table["selected"]
+        pvalues = table["pvalue"]
+        feature_names = table["feature"] if feature_names is None else feature_names
     fdr, procedure = 0.1 if fdr is None else fdr, procedure or "bh"
     check_fraction("fdr", fdr, low=0.0, high=1.0)
     check_option("procedure", procedure, PROCEDURES)
@@ -159,18 +159,18 @@ def plot_knockoff_statistics(
     Parameters
     ----------
     W : array of shape (p,) or fitted KnockoffSelector
-        The statistics, not drawn where NaN. Of a selector the threshold, names, groups and
-        selection are taken, too, unless others are given.
+        The statistics, not drawn where NaN. With a selector its threshold, names, groups of
+        columns and selection are shown, unless others are given.
     feature_names : sequence of str, optional
         Names of the columns.
     threshold : float or array, optional
-        The least W that is selected; infinite if nothing is. Several, of several draws, are drawn
-        as thin lines.
+        The smallest W that is selected; infinite if nothing is. Thresholds of several draws are
+        thin lines.
     support : array of bool, shape (p,), optional
         The selected features; by default those at or above a single threshold.
     max_features : int, default=30
-        Up to so many features that are not zero each has a row with its name. Beyond, the ranks
-        are on a logarithmic axis and the largest statistics have their names.
+        Up to this number of features with W other than zero, each has a row with its name. Beyond
+        it, the ranks are on a logarithmic axis and the largest statistics have their names.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -186,17 +186,19 @@ def plot_knockoff_statistics(
     '4 of 5 features selected · 0 beyond the mirror'
     """
     check_count("max_features", max_features)
-    if hasattr(W, "statistics_") and hasattr(W, "threshold_"):
-        fitted, units, names = W, *_units(W)
+    if hasattr(W, "summary"):
+        fitted, table = W, W.summary()
         if threshold is None:
             threshold = fitted.threshold_
-            support = fitted.support_[units] if support is None else support
-        W = fitted.statistics_[units]
-        feature_names = names if feature_names is None else feature_names
+            support = table["selected"] if support is None else support
+        W = table["W"]
+        feature_names = table["feature"] if feature_names is None else feature_names
     values = check_vector("W", W)
     given = np.atleast_1d(np.inf if threshold is None else threshold).astype(float)
     if not (given > 0).all():
-        raise ValueError(f"threshold={threshold!r} must be positive; infinite if nothing will do.")
+        raise ValueError(
+            f"threshold={threshold!r} must be positive; infinite if nothing is selected."
+        )
     if support is None:
         support = values >= given[0] if given.size == 1 else np.zeros(values.size, dtype=bool)
     chosen = check_mask("support", support, values.size)
@@ -278,14 +280,3 @@ def _divisor(p: Array, procedure: str) -> float:
     if procedure == "by":
         return float(p.size * np.sum(1 / np.arange(1, p.size + 1)))
     return float(p.size * null_share(p)) if procedure == "storey" and p.size else float(p.size)
-
-
-def _units(fitted: Any) -> tuple[Index, Any]:
-    """One column of each unit that was tested (a column or a group), and the units' names."""
-    d, names = fitted.support_.size, getattr(fitted, "feature_names_in_", None)
-    if fitted.groups is None:
-        return np.arange(d), names
-    from sobolev.criterion import parse_groups
-
-    parsed = parse_groups(fitted.groups, d, names)
-    return parsed.membership.indices[parsed.membership.indptr[:-1]], parsed.names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +13,85 @@ import pandas as pd
 
 from sobolev._files import write_atomic
 from sobolev.report.html import render_report
+from sobolev.report.making import make_result
 from sobolev.report.result import COLUMNS, SCHEMA, SelectionResult
+
+
+def write_report(
+    selector: Any,
+    X: Any,
+    y: Any,
+    path: str | Path,
+    *,
+    targets: Iterable[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    data: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    warnings: Iterable[str] | None = None,
+    seconds: float = 0.0,
+) -> Path:
+    """Write what a fitted selector found as one HTML page.
+
+    The page holds the answer, the table, pictures of effects, tests and model checks, a paragraph
+    for the methods section of a paper, and the settings. It needs no network.
+
+    Parameters
+    ----------
+    selector : fitted HRTSelector, KnockoffSelector, ConvexSIC or NeuralSIC
+    X, y : array-like or DataFrame
+        The data that it was fitted to.
+    path : str or Path
+        The file, such as ``"report.html"``.
+    targets, kinds, data, settings, warnings, seconds
+        What only you know about the run, see :func:`sobolev.report.make_result`.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sobolev import ConvexSIC, write_report
+    >>> from sobolev.datasets import make_sinexp
+    >>> X, y = make_sinexp(100, 8, random_state=0, as_frame=True, return_X_y=True)
+    >>> sic = ConvexSIC(lam=0.02).fit(X, y)
+    >>> path = write_report(sic, X, y, Path(tempfile.mkdtemp()) / "report.html")
+    >>> path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    True
+    """
+    result = make_result(
+        selector,
+        X,
+        y,
+        targets=targets,
+        kinds=kinds,
+        data=data,
+        settings=settings,
+        warnings=warnings,
+        seconds=seconds,
+    )
+    return write_atomic(path, render_report(result))
 
 
 def write_result(result: SelectionResult, folder: str | Path) -> dict[str, Path]:
     """Write ``selection.csv``, ``result.json`` and ``report.html``.
 
-    All three are made before the first is written, and each appears whole or not at all. The names
-    in ``selection.csv`` are those of the data, so that it can be joined with them; the download in
-    the report, which others open in a spreadsheet, guards against formulas.
+    All three are rendered before the first is written, and each appears whole or not at all. The
+    names in ``selection.csv`` are those of the data, so that tables can be joined by them; the
+    download in the report guards against formulas, because it is opened in spreadsheets.
 
     Parameters
     ----------
     result : SelectionResult
     folder : str or Path
-        Made if need be.
+        Created if it does not exist.
 
     Returns
     -------
     dict of Path
-        By file name.
+        The files by name.
     """
     contents = {
         "selection.csv": result.table[list(COLUMNS)].to_csv(index=False),
@@ -43,7 +102,7 @@ def write_result(result: SelectionResult, folder: str | Path) -> dict[str, Path]
 
 
 def result_json(result: SelectionResult) -> str:
-    """The result as JSON that any parser reads: what is missing or infinite is null.
+    """The result as strict JSON: missing and infinite values are null.
 
     Parameters
     ----------
@@ -53,7 +112,7 @@ def result_json(result: SelectionResult) -> str:
     -------
     str
         An object with "schema", the version of the layout, "features", a list of objects with the
-        keys ``COLUMNS``, and the other fields of the result; of pictures the words alone.
+        keys ``COLUMNS``, and the other fields of the result; pictures by title and caption only.
     """
     records = result.table[list(COLUMNS)].to_dict(orient="records")
     content = {
@@ -75,7 +134,7 @@ def result_json(result: SelectionResult) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold: numbers of NumPy become numbers, other objects text."""
+    """Values that JSON can hold: NumPy numbers become numbers, other objects text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, np.ndarray, pd.Index, pd.Series)):

@@ -1,4 +1,4 @@
-"""One self-contained HTML page for a result: nothing is fetched, every text is escaped."""
+"""A result as one self-contained HTML page: nothing is fetched, every text is escaped."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def render_report(result: SelectionResult) -> str:
     Returns
     -------
     str
-        A page that needs no network: style, script, data and pictures are in it, and a content
+        A page that needs no network: it holds style, script, data and pictures, and a content
         security policy forbids every request. Names and other texts of the user are shown as they
-        are, never read as HTML.
+        are, never interpreted as HTML.
     """
     style, script = _asset("page.css"), _script()
     policy = (
@@ -59,7 +59,7 @@ def render_report(result: SelectionResult) -> str:
 
 
 def page_data(result: SelectionResult) -> str:
-    """The numbers of the page as JSON that cannot end the script element it stands in."""
+    """The numbers of the page as JSON that cannot end its script element."""
     table = result.table
     content = {
         "method": result.method,
@@ -70,6 +70,7 @@ def page_data(result: SelectionResult) -> str:
         "feature": [str(name) for name in table["feature"]],
         "kind": [str(kind) for kind in table["kind"]],
         "selected": [bool(chosen) for chosen in table["selected"]],
+        "note": [str(note) for note in table["note"].fillna("")],
     } | {
         column: _numbers(table[column])
         for column in ("importance", "statistic", "pvalue", "qvalue")
@@ -82,7 +83,7 @@ def page_data(result: SelectionResult) -> str:
 
 
 def _bh_scale(result: SelectionResult) -> float:
-    """The c of the line level · k / (c m) that the k-th smallest p-value is compared with."""
+    """The c of level · k / (c m), with which the k-th smallest p-value is compared."""
     pvalues = np.asarray(_numbers(result.table["pvalue"]), dtype=float)
     pvalues = pvalues[np.isfinite(pvalues)]
     procedure = result.settings.get("procedure")

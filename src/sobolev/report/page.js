@@ -112,8 +112,10 @@ const COLUMNS = [
   { key: "qvalue", label: "q", text: (i) => probability(data.qvalue[i]) },
   { key: "selected", label: "Selected", text: (i) => (chosen(i) ? "✓" : ""),
     value: (i) => (chosen(i) ? 1 : 0), down: true, class: "mark" },
+  { key: "note", label: "Note", text: (i) => data.note[i], class: "wide note" },
 ].filter((column) => {
   if (column.key === "kind") return new Set(data.kind).size > 1;
+  if (column.key === "note") return data.note.some(Boolean);
   // The statistic of the test is that of all columns together: much the same in every row.
   if (column.key === "statistic") return data.method === "knockoffs";
   return column.value || data[column.key].some((value) => value !== null);
@@ -153,14 +155,14 @@ function row(i) {
     }
   }
   rows[i].className = isChosen ? "on" : "";
-  rows[i].lastChild.textContent = isChosen ? "✓" : "";
+  rows[i].querySelector(".mark").textContent = isChosen ? "✓" : "";
   return rows[i];
 }
 
 function sorted(found) {
   const column = COLUMNS.find((c) => c.key === state.sort);
   const value = column.value || ((i) => data[column.key][i]);
-  const words = column.key === "feature" || column.key === "kind";
+  const words = ["feature", "kind", "note"].includes(column.key);
   const sign = state.down ? -1 : 1;
   return found.sort((a, b) => {
     const x = value(a), y = value(b);
@@ -200,9 +202,9 @@ function csv() {
   const lines = everyone.map((i) => [
     csvText(data.feature[i]), csvText(data.kind[i]),
     ...numbers.map((key) => (data[key][i] === null ? "" : String(data[key][i]))),
-    chosen(i) ? "True" : "False",
+    chosen(i) ? "True" : "False", csvText(data.note[i]),
   ].join(","));
-  return [["feature", "kind", ...numbers, "selected"].join(","), ...lines, ""].join("\r\n");
+  return [["feature", "kind", ...numbers, "selected", "note"].join(","), ...lines, ""].join("\r\n");
 }
 
 function download() {

@@ -1,4 +1,4 @@
-"""What a selection found, as the report, the table on screen and the files show it."""
+"""What a selector found, as the report, the table on screen and the files show it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from sobolev.summary import headline
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sobolev.report.drawings import Drawing
-
-# The version of the layout of result.json; raised when a field changes its meaning or goes.
-SCHEMA = 1
-COLUMNS = ("feature", "kind", "importance", "statistic", "pvalue", "qvalue", "selected")
+# Version of the layout of result.json; raised when a field changes its meaning or goes.
+SCHEMA = 2
+COLUMNS = ("feature", "kind", "importance", "statistic", "pvalue", "qvalue", "selected", "note")
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Picture:
 
     title: str
     caption: str
-    figure: Figure | Drawing | tuple[Figure | Drawing, ...]
+    figure: Figure | tuple[Figure, ...]
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,23 @@ class SelectionResult:
     method : {"hrt", "knockoffs", "rank"}
         The p-values of "hrt", the W of "knockoffs", or importances alone.
     targets : tuple of str
-        The response columns.
+        Names of the responses.
     fdr : float or None
         The level; None for "rank".
     table : DataFrame
-        One row for each variable that could be selected, strongest first, with the columns
-        ``COLUMNS``: its name; "numeric" or "categorical"; its importance; the test statistic or W;
-        p-value and q-value (missing where there is none); whether it is selected.
+        One row for each feature, strongest first, with the columns ``COLUMNS``: its name; its kind,
+        such as "numeric", "categorical" or "group"; its importance; the test statistic or W;
+        p-value and q-value (missing where there is none); whether it is selected; a note.
     data : mapping
-        "name", "rows", "rows_dropped", "columns", "set_aside" (a list of column and reason), and
-        what else describes the table.
+        Facts about the table: "name", "rows", "rows_dropped", "columns", "set_aside" (a list of
+        column and reason), and others.
     settings : mapping
-        What to repeat the run with: critic, conditional model or sampler, seed and so on.
+        What is needed to repeat the run: critic, conditional model or sampler, seed and so on.
     versions : mapping
-        Of the package and what it stands on.
+        Versions of the packages used.
     warnings : tuple of str
-        In plain words.
     seconds : float
-        Wall time.
+        Wall time of the run, zero if unknown.
     pictures : tuple of Picture
     """
 
@@ -70,15 +69,10 @@ class SelectionResult:
 
     @property
     def selected(self) -> list[str]:
-        """Names of the selected variables, strongest first."""
+        """Names of the selected features, strongest first."""
         return [str(name) for name in self.table.loc[self.table["selected"], "feature"]]
 
     @property
     def headline(self) -> str:
-        """The answer in a sentence."""
-        total, names = len(self.table), self.selected
-        level = "by importance" if self.fdr is None else f"at FDR {100 * self.fdr:g} %"
-        if not names:
-            return f"None of {total} features selected {level}"
-        listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        return f"{len(names)} of {total} features {level}: {listed}"
+        """The answer in one sentence."""
+        return headline(self.table, self.fdr)

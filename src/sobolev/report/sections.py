@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
 from sobolev.report import text
-from sobolev.report.drawings import Drawing
 from sobolev.report.result import Picture, SelectionResult
+from sobolev.report.svg import inline_svg
 
-# Pictures are vector graphics up to this many bytes, beyond them pixels.
-MAX_SVG, DPI = 400_000, 150
-# So many set-aside columns are listed at once; more are folded away.
+# Up to this number set-aside columns are listed openly; more are folded away.
 MAX_LISTED = 12
 _METHODS = {
     "hrt": "holdout randomization test",
@@ -22,9 +18,9 @@ _METHODS = {
     "rank": "ranking by importance",
 }
 _LABELS = {
-    "name": "file",
-    "rows_dropped": "rows left out",
-    "columns": "columns in the file",
+    "name": "data",
+    "rows_dropped": "rows removed",
+    "test_size": "share of test rows",
     "seed": "random seed",
     "n_jobs": "parallel jobs",
     "fdr": "FDR level",
@@ -32,14 +28,14 @@ _LABELS = {
 
 
 def levels(fdr: float | None) -> list[float]:
-    """The stops of the slider: whole per cents up to 50, and the level of the run."""
+    """Positions of the slider: 1 to 50 per cent, and the level of the run."""
     if fdr is None:
         return []
     return sorted({k / 100 for k in range(1, 51)} | {float(fdr)})
 
 
 def head(result: SelectionResult) -> str:
-    """The answer, and what it stands on."""
+    """The answer, the data and the method."""
     count, colon, names = result.headline.partition(": ")
     source = escape(str(result.data.get("name", "data")))
     plural = "response" if len(result.targets) == 1 else "responses"
@@ -75,7 +71,7 @@ def _sizes(result: SelectionResult) -> list[str]:
 
 
 def warnings(warnings: Iterable[str]) -> str:
-    """Warnings in a box of their own; empty if there are none."""
+    """Warnings in a box; empty if there are none."""
     listed = [f"<li>{escape(str(warning))}</li>" for warning in warnings]
     if not listed:
         return ""
@@ -84,7 +80,7 @@ def warnings(warnings: Iterable[str]) -> str:
 
 
 def slider(result: SelectionResult) -> str:
-    """The level, with what it promises; for a ranking the words alone."""
+    """The slider of the level with its guarantee; only the guarantee for a ranking."""
     words = _unbroken(text.guarantee(result))
     if result.fdr is None:
         return f'<section class="level"><p>{words}</p></section>\n'
@@ -148,42 +144,17 @@ def pictures(pictures: Iterable[Picture]) -> str:
 def _images(picture: Picture) -> str:
     """The figure, or several in a grid."""
     if not isinstance(picture.figure, tuple):
-        return _image(picture.figure, picture.title)
+        return inline_svg(picture.figure, picture.title)
     n = len(picture.figure)
     images = [
-        _image(figure, f"{picture.title}, {k} of {n}")
+        inline_svg(figure, f"{picture.title}, {k} of {n}")
         for k, figure in enumerate(picture.figure, start=1)
     ]
     return f'<div class="panels">{"".join(images)}</div>'
 
 
-def _image(figure: Any, words: str) -> str:
-    if isinstance(figure, Drawing):
-        return figure.element(words)
-    return f'<img alt="{escape(words)}" {_source(figure)}>'
-
-
-def _source(figure: Any) -> str:
-    """Width in pixels and data address of a figure; equal figures give equal text."""
-    from matplotlib import rc_context
-
-    kind, buffer = "svg+xml", io.BytesIO()
-    with rc_context({"svg.hashsalt": "sobolev", "svg.fonttype": "path"}):
-        figure.savefig(
-            buffer, format="svg", facecolor="white", metadata={"Date": None, "Creator": None}
-        )
-    if buffer.tell() > MAX_SVG:
-        kind, buffer = "png", io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
-    width = round(96 * figure.get_size_inches()[0])
-    return (
-        f'width="{width}" src="data:image/{kind};base64,'
-        f'{base64.b64encode(buffer.getvalue()).decode()}"'
-    )
-
-
 def data_summary(result: SelectionResult) -> str:
-    """What the table held and which columns were set aside."""
+    """Facts about the table, and the columns that were set aside."""
     facts = {k: v for k, v in result.data.items() if k != "set_aside"}
     aside = [_aside(item) for item in result.data.get("set_aside") or ()]
     listed = "".join(
@@ -209,7 +180,7 @@ def _aside(item: Any) -> tuple[str, str]:
 
 
 def methods(result: SelectionResult) -> str:
-    """The paragraph for a paper and what it cites."""
+    """The paragraph for a paper and its references."""
     cited = "".join(f"<li>{escape(r)}</li>" for r in text.references(result))
     return (
         '<section id="methods">\n<div class="row"><h2>Methods</h2>'
@@ -229,7 +200,7 @@ def doubts(result: SelectionResult) -> str:
 
 
 def settings(result: SelectionResult) -> str:
-    """What to repeat the run with."""
+    """What is needed to repeat the run."""
     return (
         f'<section class="settings">\n<div><h2>Settings</h2>{_facts(result.settings)}</div>\n'
         f"<div><h2>Versions</h2>{_facts(result.versions)}</div>\n</section>\n"

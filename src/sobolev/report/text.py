@@ -1,4 +1,4 @@
-"""The words of the report: what was done, what to cite, when not to trust it."""
+"""The texts of the report: what was done, what to cite, when not to trust it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _CRITICS = {
     "neural": "a neural network as critic (NeuralSIC)",
 }
 _CONDITIONALS = {
-    "auto": "category probabilities for columns of at most ten values, ridge regression with "
+    "auto": "class probabilities for columns with at most ten values, ridge regression with "
     "resampled residuals for the others",
-    "mixed": "category probabilities for columns of at most ten values, ridge regression with "
+    "mixed": "class probabilities for columns with at most ten values, ridge regression with "
     "resampled residuals for the others",
     "gaussian": "a joint normal distribution",
     "residual": "ridge regression with resampled residuals",
-    "categorical": "category probabilities",
+    "categorical": "class probabilities",
     "neural": "a neural network",
 }
 _SAMPLERS = {
@@ -53,7 +53,7 @@ _PROCEDURES = {
     "bh": "the procedure of Benjamini and Hochberg (1995)",
     "by": "the procedure of Benjamini and Yekutieli (2001)",
     "storey": "the procedure of Benjamini and Hochberg (1995) with Storey's (2002) estimate of the "
-    "share of true null hypotheses",
+    "proportion of true null hypotheses",
 }
 
 
@@ -65,8 +65,9 @@ def percent(level: float) -> str:
 def methods(result: SelectionResult) -> str:
     """A paragraph for the methods section of a paper.
 
-    Of ``result.settings`` it reads, where given: critic, scheme, holdout, conditional, pvalue,
-    procedure, n_repeats (HRT); sampler, offset, n_draws (knockoffs); groups, missing, seed.
+    It reads these entries of ``result.settings``, where given: critic, scheme, test_size,
+    conditional, pvalue, procedure, n_repeats (HRT); sampler, offset, n_draws (knockoffs); groups,
+    missing, seed.
 
     Parameters
     ----------
@@ -85,9 +86,9 @@ def methods(result: SelectionResult) -> str:
     if result.settings.get("missing") == "impute":
         text.append("Missing values were imputed first.")
     if result.settings.get("missing") == "drop" and result.data.get("rows_dropped"):
-        text.append(f"{result.data['rows_dropped']:,} rows with missing values were left out.")
+        text.append(f"{result.data['rows_dropped']:,} rows with missing values were removed.")
     version, seed = result.versions.get("sobolev"), result.settings.get("seed")
-    made = "The computation was done with the Python package sobolev"
+    made = "We used the Python package sobolev"
     made += f" {version}" if version else ""
     text.append(f"{made} (random seed {seed})." if seed is not None else f"{made}.")
     return " ".join(text)
@@ -95,7 +96,7 @@ def methods(result: SelectionResult) -> str:
 
 def references(result: SelectionResult) -> list[str]:
     """What the methods paragraph cites."""
-    keys = ["sic"]
+    keys = ["sic"] if _uses_sic(result.settings) else []
     if result.method == "hrt":
         procedure = _procedure(result.settings)
         keys += ["hrt", *{"by": ["by"], "storey": ["bh", "storey"]}.get(procedure, ["bh"])]
@@ -106,36 +107,41 @@ def references(result: SelectionResult) -> list[str]:
 
 def _hrt(result: SelectionResult) -> list[str]:
     settings, m = result.settings, int(result.table["pvalue"].notna().sum())
+    statistic = f"the loss of {_critic(settings)} as test statistic"
+    if _uses_sic(settings):
+        statistic = (
+            "the Sobolev Independence Criterion (Mroueh et al. 2019) as test statistic, computed "
+            f"with {_critic(settings)}"
+        )
     text = [
         f"We tested which of {_features(result)} are associated with {_targets(result)} given all "
-        "other features, by the holdout randomization test (Tansey et al. 2022) with the Sobolev "
-        f"Independence Criterion (Mroueh et al. 2019), with {_critic(settings)}, as statistic.",
+        f"other features, by the holdout randomization test (Tansey et al. 2022) with {statistic}.",
     ]
-    share = settings.get("holdout")
+    share = settings.get("test_size")
     if settings.get("scheme", "forward") == "forward":
         first = percent(1 - float(0.7 if share is None else share))
         text.append(
-            f"The critic was fitted to a random {first} of {_rows(result)}; the rest was taken in "
-            "blocks, each tested with a critic refitted to all rows before it, and the p-values "
+            f"The critic was fitted to a random {first} of {_rows(result)}; the other rows were "
+            "tested in blocks, each with a critic refitted to all rows before it, and the p-values "
             "of the blocks were combined by Stouffer's method, weighted by size."
         )
     else:
         last = percent(float(0.5 if share is None else share))
         text.append(f"Of {_rows(result)}, a random {last} was held out for the test.")
     if m < len(result.table):
-        text.append(f"Only the {m} features of large importance in the training rows were tested.")
+        text.append(f"Only the {m} features most important on the training rows were tested.")
     conditional = str(settings.get("conditional", "auto"))
     simulated = settings.get("pvalue") == "montecarlo"
     text.append(
-        "On held-out rows each feature in turn was replaced by draws from a model of its "
-        f"distribution given all others ({_CONDITIONALS.get(conditional, conditional)}), and its "
-        "p-value is the probability that the replaced feature does at least as well as the real "
-        f"one, found by {'simulation' if simulated else 'a saddlepoint approximation'}."
+        "On the held-out rows each feature in turn was replaced by draws from a model of its "
+        f"distribution given all others ({_CONDITIONALS.get(conditional, conditional)}). Its "
+        "p-value is the probability that the statistic with draws is at least as large as with the "
+        f"observed values, by {'simulation' if simulated else 'a saddlepoint approximation'}."
     )
     if int(settings.get("n_repeats") or 1) > 1:
         text.append(
-            f"The test was repeated with {settings['n_repeats']} splits of the rows, and twice the "
-            "median of the p-values was taken."
+            f"The test was repeated with {settings['n_repeats']} splits of the rows; the p-value "
+            "of a feature is twice the median over the repetitions."
         )
     text.append(
         f"The p-values were adjusted by {_PROCEDURES[_procedure(settings)]} at a false discovery "
@@ -147,11 +153,16 @@ def _hrt(result: SelectionResult) -> list[str]:
 def _knockoffs(result: SelectionResult) -> list[str]:
     settings, draws = result.settings, _draws(result.settings)
     sampler = str(settings.get("sampler", "auto"))
+    importances = f"the importances of {_critic(settings)}"
+    if _uses_sic(settings):
+        importances = (
+            "the importances of the Sobolev Independence Criterion (Mroueh et al. 2019), computed "
+            f"with {_critic(settings)}"
+        )
     text = [
-        f"We selected which of {_features(result)} are associated with {_targets(result)} given "
-        f"all other features, by the knockoff filter (Candès et al. 2018) on {_rows(result)}, with "
-        "the importances of the Sobolev Independence Criterion (Mroueh et al. 2019), computed with "
-        f"{_critic(settings)} for features and knockoffs together.",
+        f"We selected the features, among {_features(result)}, that are associated with "
+        f"{_targets(result)} given all other features, by the knockoff filter (Candès et al. 2018) "
+        f"on {_rows(result)}, with {importances} for features and knockoffs together.",
         f"Knockoffs: {_SAMPLERS.get(sampler, sampler)}.",
     ]
     offset = int(settings.get("offset", 1))
@@ -165,9 +176,9 @@ def _knockoffs(result: SelectionResult) -> list[str]:
     else:
         half = percent((result.fdr or 0) / 2)
         text.append(
-            f"To depend less on the random draw, e-values of {draws} draws of the knockoffs, from "
-            f"thresholds at level {half} with offset {offset}, were averaged and selected from by "
-            f"e-BH at a false discovery rate of {level} (Ren and Barber 2024)."
+            f"To depend less on the random draw, we averaged the e-values of {draws} draws of the "
+            f"knockoffs, with thresholds at level {half} and offset {offset}, and selected "
+            f"features by e-BH at a false discovery rate of {level} (Ren and Barber 2024)."
         )
     return text
 
@@ -185,20 +196,21 @@ def guarantee(result: SelectionResult) -> str:
     """What the level means, and what moving it afterwards costs."""
     if result.fdr is None:
         return (
-            "The features are ranked by importance. A ranking carries no error guarantee: some "
-            "feature always stands first."
+            "The features are ranked by importance. A ranking has no error guarantee: some feature "
+            "always comes first."
         )
     level = percent(result.fdr)
     text = (
         f"The level of the run, {level}, was set before the result was seen: on average over "
-        f"repeated studies at most {level} of the selected features are false. Moving the slider "
-        "is for exploring. A level chosen because of what it selects does not keep its promise."
+        f"repeated studies at most {level} of the selected features are false. The slider is for "
+        "exploration: a level chosen because of what it selects does not keep its promise."
     )
     if result.method == "knockoffs" and _draws(result.settings) > 1:
-        text += " Away from it, the threshold of each draw stays that of the run."
+        text += " At other levels, the threshold of each draw stays that of the run."
     elif result.method == "knockoffs" and int(result.settings.get("offset", 1)) == 0:
         text += (
-            " With offset 0 and one draw it holds only approximately, at the level of the run too."
+            " With offset 0 and one draw this holds only approximately, even at the level of the "
+            "run."
         )
     return text
 
@@ -220,7 +232,7 @@ def doubts(result: SelectionResult) -> list[tuple[str, str]]:
             "rows are independent; then the level does not hold.",
         ),
         (
-            "Something unmeasured.",
+            "Unmeasured variables.",
             "A selected feature is associated with the response given the other columns of this "
             "table. It need not be a cause.",
         ),
@@ -242,14 +254,14 @@ def doubts(result: SelectionResult) -> list[tuple[str, str]]:
         )
         return found
     model = {
-        "hrt": "The p-values are right as far as the model of each feature given the others is",
-        "knockoffs": "The level holds as far as the knockoffs imitate the features",
+        "hrt": "The p-values are valid if the model of each feature given the others is right",
+        "knockoffs": "The level holds if the knockoffs imitate the features well",
     }[result.method]
     found.insert(
         0,
         (
             "A wrong model of the features.",
-            f"{model}. Heed any warning above about columns that do not fit.",
+            f"{model}. Take any warning above about columns that do not fit seriously.",
         ),
     )
     found.append(
@@ -262,8 +274,8 @@ def doubts(result: SelectionResult) -> list[tuple[str, str]]:
         found.append(
             (
                 "One random draw.",
-                "Another seed gives other knockoffs and may select somewhat different features; "
-                "several draws steady it.",
+                "Another seed gives other knockoffs and may select different features; with "
+                "several draws the selection depends less on the seed.",
             )
         )
     return found
@@ -272,6 +284,11 @@ def doubts(result: SelectionResult) -> list[tuple[str, str]]:
 def _critic(settings: Mapping[str, Any]) -> str:
     critic = str(settings.get("critic", "convex"))
     return _CRITICS.get(critic, critic)
+
+
+def _uses_sic(settings: Mapping[str, Any]) -> bool:
+    """Whether the critic is one of the package, not a predictor."""
+    return str(settings.get("critic", "convex")) in _CRITICS
 
 
 def _procedure(settings: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What the pictures share: colours, axes, and names shown as they are."""
+"""What the pictures share: colours, axes, and names as they are in the data."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ CYCLE = (
     *("#E69F00", "#56B4E9", "#000000", "#7F4F24"),
 )
 INK, BAND = "#444444", "#E9EDF2"
+# Lines of a grid, and cells without a value.
+GRID, BLANK = "#EEF0F3", "#E3E6EA"
 # Light forms of the colours of selected features and of accents, for areas.
 SELECTED_AREA, ACCENT_AREA = "#DCEAF5", "#FBE9DC"
-# Characters of a name; longer ones lose their middle.
+# Number of characters of a name; longer names lose their middle.
 MAX_NAME = 32
-# Points of the smallest text that is still read.
+# Size of the smallest readable text, in points.
 MIN_FONT = 7.0
 
 
 def make_axes(ax: Axes | None, height: float, width: float = 7.0) -> Axes:
-    """The given axes, or those of a new figure, in inches."""
+    """The given axes, or the axes of a new figure of this size in inches."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
@@ -38,7 +40,7 @@ def make_axes(ax: Axes | None, height: float, width: float = 7.0) -> Axes:
 
 
 def shown_name(name: Any, most: int = MAX_NAME) -> str:
-    """A name as it is: on one line, not too long, and a dollar sign starts no formula."""
+    """A name on one line, not too long, in which a dollar sign does not start a formula."""
     return _shortened(name, most).replace("$", r"\$")
 
 
@@ -66,22 +68,26 @@ def shown_names(feature_names: Sequence[str] | None, d: int, most: int = MAX_NAM
 
 
 def cycle(count: int) -> list[str]:
-    """So many colours."""
+    """The first ``count`` colours."""
     return [CYCLE[i % len(CYCLE)] for i in range(count)]
 
 
 def clean(ax: Axes) -> None:
-    """No frame above and right; no text is set by TeX, which would read names as commands."""
+    """A quiet frame at the left and below only; no text is set by TeX."""
     ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(INK)
+    ax.tick_params(color=INK)
     set_plainly(ax)
 
 
 def set_plainly(ax: Axes) -> None:
-    """No text of the axes is set by TeX."""
+    """Keep TeX, which would read names as commands, away from the texts of the axes."""
+    from matplotlib import rcParams
     from matplotlib.text import Text
 
-    for text in ax.findobj(Text):
-        text.set_usetex(False)
+    if rcParams["text.usetex"]:
+        for text in ax.findobj(Text):
+            text.set_usetex(False)
 
 
 def size_inches(ax: Axes) -> tuple[float, float]:
@@ -91,22 +97,22 @@ def size_inches(ax: Axes) -> tuple[float, float]:
 
 
 def fitting_rows(ax: Axes) -> int:
-    """How many lines of the smallest readable text fit into the height."""
+    """Number of lines of the smallest readable text that fit into the height."""
     return max(1, int(72 * size_inches(ax)[1] / (1.15 * MIN_FONT)))
 
 
 def row_font(ax: Axes, n_rows: int) -> float:
-    """The size at which so many lines of text fit into the height, in points."""
+    """The font size, in points, at which ``n_rows`` lines of text fit into the height."""
     return float(np.clip(72 * size_inches(ax)[1] / (1.15 * max(n_rows, 1)), MIN_FONT, 10.0))
 
 
 def count_of(count: int, singular: str, plural: str | None = None) -> str:
-    """``1 feature``, ``3,000 features``."""
+    """A number with its noun: ``1 feature``, ``3,000 features``."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def check_mask(name: str, mask: Any, d: int) -> Mask:
-    """True or False for each feature."""
+    """An array with True or False for each feature."""
     found = np.asarray(mask)
     if found.dtype != bool or found.shape != (d,):
         raise ValueError(
@@ -117,8 +123,8 @@ def check_mask(name: str, mask: Any, d: int) -> Mask:
 
 
 def check_vector(name: str, values: Any) -> Array:
-    """One number a feature."""
+    """An array with one number for each feature."""
     found = np.asarray(values, dtype=float)
     if found.ndim != 1 or not found.size:
-        raise ValueError(f"{name} must hold one number a feature; got shape {found.shape}.")
+        raise ValueError(f"{name} must hold one number for each feature; got shape {found.shape}.")
     return found

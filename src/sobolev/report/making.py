@@ -1,0 +1,209 @@
+"""From a fitted selector to everything that the report shows."""
+
+from __future__ import annotations
+
+import warnings as warnings_module
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sobolev.critic import as_critic, unwrapped
+from sobolev.report.pictures import draw_pictures
+from sobolev.report.result import COLUMNS, SelectionResult
+from sobolev.report.versions import versions
+from sobolev.selection import select
+from sobolev.summary import feature_units
+from sobolev.validation import feature_names
+
+# Short names of the critics of the package; others are called by the names of their classes.
+CRITICS = {"ConvexSIC": "convex", "NeuralSIC": "neural"}
+INTERRUPTED = (
+    "Interrupted before the tests were done: these are importances of a first fit to part of the "
+    "rows, without p-values."
+)
+
+
+def make_result(
+    selector: Any,
+    X: Any,
+    y: Any,
+    *,
+    targets: Iterable[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    data: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    warnings: Iterable[str] | None = None,
+    seconds: float = 0.0,
+    pictures: bool = True,
+) -> SelectionResult:
+    """Everything that the report shows, from a fitted selector and its data.
+
+    Parameters
+    ----------
+    selector : fitted HRTSelector, KnockoffSelector, ConvexSIC or NeuralSIC
+        An HRTSelector whose fit was interrupted after its first fit gives a ranking.
+    X, y : array-like or DataFrame
+        The data that it was fitted to.
+    targets : iterable of str, optional
+        Names of the responses; by default those that y has.
+    kinds : mapping, optional
+        Kinds of features by name, such as "categorical"; by default those of ``summary()``.
+    data : mapping, optional
+        More facts about the table, such as ``{"name": "cells.csv", "set_aside": [("id",
+        "identifier")]}``.
+    settings : mapping, optional
+        More settings of the run, such as ``{"seed": 0}``.
+    warnings : iterable of str, optional
+        Warnings of the run; by default the misfits that the selector has found.
+    seconds : float, default=0
+        Wall time of the run.
+    pictures : bool, default=True
+        Whether to draw pictures.
+
+    Returns
+    -------
+    SelectionResult
+    """
+    is_partial = not hasattr(selector, "support_")
+    table = _ranking(selector) if is_partial else _summary(selector)
+    method = "hrt" if "pvalue" in table else "knockoffs" if "statistic" in table else "rank"
+    if kinds is not None:
+        table["kind"] = table["feature"].map(kinds).fillna(table["kind"])
+    facts = {"name": "data", "rows": len(X), "columns": np.shape(X)[1], "features": len(table)}
+    found = {"hrt": _hrt, "knockoffs": _knockoffs, "rank": _rank}[method](selector)
+    said = list(_misfits(selector, method) if warnings is None else warnings)
+    if is_partial:
+        said.insert(0, INTERRUPTED)
+    seed = getattr(selector, "random_state", None)
+    if isinstance(seed, Integral):
+        found["seed"] = int(seed)
+    result = SelectionResult(
+        method=method,
+        targets=_response_names(y) if targets is None else tuple(targets),
+        fdr=None if method == "rank" else float(selector.fdr),
+        table=table.reindex(columns=list(COLUMNS)),
+        data=facts | dict(data or {}) | ({"partial": True} if is_partial else {}),
+        settings=found | dict(settings or {}),
+        versions=versions(),
+        warnings=(*said,),
+        seconds=seconds,
+    )
+    if pictures and not is_partial:
+        result = replace(result, pictures=draw_pictures(selector, X, y, result))
+    return result
+
+
+def _summary(selector: Any) -> pd.DataFrame:
+    """The table of the selector; a ranking selects groups of columns as a whole."""
+    table: pd.DataFrame = selector.summary().rename(columns={"W": "statistic"})
+    if "qvalue" in table or selector.feature_groups is None:
+        return table
+    rule = (selector.n_features_to_select, selector.threshold)
+    return _ranked(table.assign(selected=select(table["importance"].to_numpy(), *rule)))
+
+
+def _ranking(selector: Any) -> pd.DataFrame:
+    """The importances of a first fit, if the tests were interrupted."""
+    units = feature_units(selector.feature_groups, feature_names(selector))
+    shares = np.array([selector.feature_importances_[c].sum() for c in units.values()])
+    kinds = ["numeric" if c.size == 1 else "group" for c in units.values()]
+    table = {"feature": list(units), "kind": kinds, "importance": shares, "note": ""}
+    return _ranked(pd.DataFrame(table | {"selected": select(shares)}))
+
+
+def _ranked(table: pd.DataFrame) -> pd.DataFrame:
+    return table.sort_values(
+        ["selected", "importance"], ascending=False, kind="stable", ignore_index=True
+    )
+
+
+def _hrt(selector: Any) -> dict[str, Any]:
+    from sobolev.inference.schemes import resolve_scheme
+
+    scheme = resolve_scheme(selector.scheme)
+    return _critic(selector.estimator_) | {
+        "scheme": _name(scheme).lower(),
+        "test_size": scheme.test_size,
+        "n_repeats": selector.n_repeats,
+        "conditional": _name(selector.conditional),
+        "statistic": selector.statistic,
+        "pvalue": _name(selector.pvalue).lower(),
+        "procedure": selector.procedure,
+        "tested": len(selector.shortlist_),
+        "importance": "of the last fit",
+    }
+
+
+def _knockoffs(selector: Any) -> dict[str, Any]:
+    critic = {"critic": "the lasso path"}
+    if selector.statistic != "lasso_path":
+        critic = _critic(selector.estimator_)
+    return critic | {
+        "sampler": _name(selector.sampler_).removesuffix("Knockoffs").lower(),
+        "offset": selector.offset,
+        "n_draws": selector.n_draws,
+        "statistic": selector.statistic,
+        "threshold": np.asarray(selector.threshold_, dtype=float).tolist(),
+        "importance": "beside the knockoffs",
+    }
+
+
+def _rank(selector: Any) -> dict[str, Any]:
+    if not hasattr(selector, "support_"):  # the tests were interrupted
+        return {"critic": _critic(selector.estimator)["critic"], "asked_for": _name(selector)}
+    found = _critic(selector) | {"sic": float(selector.sic_)}
+    if selector.n_features_to_select is not None:
+        found["top"] = selector.n_features_to_select
+    return found
+
+
+def _critic(estimator: Any) -> dict[str, Any]:
+    """The short name of a critic and its main parameters."""
+    if estimator is None:
+        return {"critic": "convex"}
+    model = unwrapped(as_critic(estimator))
+    found: dict[str, Any] = {"critic": CRITICS.get(_name(model), _name(model))}
+    for parameter in ("lam_", "rho", "tau"):
+        value = getattr(model, parameter, None)
+        if isinstance(value, Real):
+            found[parameter.rstrip("_")] = float(value)
+    return found
+
+
+def _name(part: Any) -> str:
+    """The name of a part, which may be given by its short form."""
+    return part if isinstance(part, str) else type(part).__name__
+
+
+def _response_names(y: Any) -> tuple[str, ...]:
+    columns = getattr(y, "columns", None)
+    if columns is not None:
+        return tuple(map(str, columns))
+    name = getattr(y, "name", None)
+    if np.ndim(y) == 1:
+        return ("y" if name is None else str(name),)
+    return tuple(f"y[{k}]" for k in range(np.shape(y)[1]))
+
+
+def _misfits(selector: Any, method: str) -> list[str]:
+    """What the selector warned of: columns whose model or knockoffs do not fit."""
+    diagnostics = getattr(selector, "diagnostics_", None)
+    if diagnostics is None:
+        return []
+    if method == "hrt":
+        from sobolev.conditionals.diagnostics import warn_if_misfit
+    else:
+        from sobolev.knockoffs.diagnostics import warn_if_misfit  # type: ignore[assignment]
+    with warnings_module.catch_warnings(record=True) as caught:
+        warnings_module.simplefilter("always")
+        warn_if_misfit(diagnostics)
+    return [sentence(str(item.message)) for item in caught]
+
+
+def sentence(text: str) -> str:
+    """A message with a capital letter at the beginning."""
+    return text[:1].upper() + text[1:]

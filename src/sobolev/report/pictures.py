@@ -1,0 +1,228 @@
+"""The pictures of the report: effects of the strongest features, tests, and model checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sobolev._typing import Index
+from sobolev.report.result import Picture, SelectionResult
+from sobolev.summary import feature_units
+from sobolev.validation import feature_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from sobolev.plotting import PartialEffect
+    from sobolev.plotting.null import NullDistribution
+
+MAX_EFFECTS, MAX_TOGETHER, MAX_TESTS = 4, 6, 4
+# Fewer points than in a picture of its own: the shape shows, and the report does not wait.
+N_GRID, MAX_ROWS = 13, 40
+# Width of a panel, smallest width of a map and width of its cells, in inches.
+WIDTH, MIN_WIDTH, CELL = 4.6, 3.6, 0.58
+# The axis of the tests ends here, in standard deviations.
+FARTHEST = 60.0
+SEVERAL = (
+    "How the response changes with each of the strongest selected features, averaged over the "
+    "other features as they are in the data. A wide band (80 % of the rows) means that the effect "
+    "depends on other features. The effects come from the critic of the last fit and are shrunk "
+    "towards zero: read the shape, not the size."
+)
+CLASSES = (
+    "Which class becomes more likely as each of the strongest selected features changes, averaged "
+    "over the other features as they are in the data. The effects come from the critic of the last "
+    "fit and are shrunk towards zero: read the shape, not the size."
+)
+TOGETHER = (
+    "How strongly pairs of selected features act together: the mean absolute mixed second "
+    "derivative of the critic. Zero where effects only add up."
+)
+TESTS = (
+    "The grey curve is the distribution of the test statistic if a feature does not matter given "
+    "the others; the line is the observed statistic. A line far to the right of the curve is "
+    "evidence, a line within it is not: the orange tail is the probability of a statistic at least "
+    "as large. The p-value also accounts for blocks of rows and for the true shape of the curve, "
+    "so it is close to that tail, not equal to it."
+)
+COMPARED = "The strongest features and, for comparison, the first that was not selected. "
+CONDITIONAL = (
+    "The p-values rely on a model of each tested column given all others. First panel: one dot for "
+    "each column and check; zero means no misfit, or none beyond chance. All dots should lie left "
+    "of the line. Coloured dots in the tinted part fail: the p-values of these columns may be too "
+    "small. Second panel: if the model fits, the curves of all columns stay within the band; a "
+    "column can stay within it and still fail a check that involves other columns."
+)
+KNOCKOFFS = (
+    "The false discovery rate relies on knockoffs that look like their columns. First panel: one "
+    "dot for each column and check; zero means no misfit, or none beyond chance. All dots should "
+    "lie left of the line. Coloured dots in the tinted part fail: more of the selected features "
+    "may be false. Second panel: the lower a dot, the better a column can be told from its "
+    "knockoff and be found; near 1, a feature that matters is missed."
+)
+
+
+def draw_pictures(selector: Any, X: Any, y: Any, result: SelectionResult) -> tuple[Picture, ...]:
+    """Pictures of the selected features, of their tests, and of the model checks.
+
+    Parameters
+    ----------
+    selector : fitted selector
+    X, y
+        The data that it was fitted to.
+    result : SelectionResult
+
+    Returns
+    -------
+    tuple of Picture
+        Without those for which there is nothing to draw.
+    """
+    units = feature_units(selector.feature_groups, feature_names(selector))
+    pictures = _effects(selector, X, y, [units[name] for name in result.selected])
+    if result.method == "hrt":
+        pictures += _tests(selector, units, result)
+    if getattr(selector, "diagnostics_", None) is not None:
+        draw = _conditional if result.method == "hrt" else _knockoffs
+        pictures.append(draw(selector.diagnostics_))
+    return tuple(pictures)
+
+
+def _effects(selector: Any, X: Any, y: Any, selected: Sequence[Index]) -> list[Picture]:
+    """Effects of the selected single columns, if the critic shows effects."""
+    from sobolev.plotting import partial_effect, plot_interactions
+    from sobolev.plotting.partial_effects import NoEffectsError
+
+    single = [int(columns[0]) for columns in selected if columns.size == 1]
+    if not single or _has_mixed_responses(y):
+        return []
+    options = {"n_grid": N_GRID, "max_rows": MAX_ROWS}
+    try:
+        effects = [partial_effect(selector, X, y, j, **options) for j in single[:MAX_EFFECTS]]
+    except NoEffectsError:
+        return []
+    words = CLASSES if effects[0].is_classes else SEVERAL
+    pictures = [Picture("Effects", words, _effect_panels(effects))]
+    together = single[:MAX_TOGETHER]
+    if len(together) > 1:
+        names = feature_names(selector)
+        room = 0.3 + 0.075 * min(20, max(len(names[j]) for j in together))
+        size = CELL * len(together)
+        slanted = 0.35 if room < 0.65 else 0.75 * room
+        width = max(room + size + 0.1, MIN_WIDTH)  # the title takes some room
+        right = width - room - size
+        figure, ax = panel(width, size + slanted + 0.35, left=room, right=right, bottom=slanted)
+        plot_interactions(selector, X, y, together, max_rows=MAX_ROWS, colorbar=False, ax=ax)
+        pictures.append(Picture("Interactions", TOGETHER, figure))
+    return pictures
+
+
+def _has_mixed_responses(y: Any) -> bool:
+    """Whether y has several columns, some of them labels."""
+    return np.ndim(y) == 2 and np.asarray(y).dtype.kind not in "fiub"
+
+
+def _effect_panels(effects: Sequence[PartialEffect]) -> tuple[Figure, ...]:
+    """One panel for each effect, with a common vertical axis that holds zero."""
+    from sobolev.plotting.effects import draw_effect
+
+    several = len(effects[0].labels) > 1
+    drawn = [band for e in effects for band in ([e.means] if several else [e.lower, e.upper])]
+    low = min(0.0, *(float(band.min()) for band in drawn))
+    high = max(0.0, *(float(band.max()) for band in drawn))
+    room = 0.06 * (high - low) or 1.0
+    right = 1.2 if several else 0.12
+    figures = []
+    for effect in effects:
+        figure, ax = panel(WIDTH, 3.1, left=0.9, bottom=0.6, top=0.15, right=right)
+        draw_effect(ax, effect)
+        ax.set_ylim(low - room, high + room)
+        figures.append(figure)
+    return tuple(figures)
+
+
+def _tests(selector: Any, units: dict[str, Index], result: SelectionResult) -> list[Picture]:
+    """Tests of the strongest features, and of the first that was not selected."""
+    from sobolev.plotting.null import null_distribution
+
+    table = result.table[result.table["pvalue"].notna()]
+    chosen = [str(name) for name in table.loc[table["selected"], "feature"]]
+    others = [str(name) for name in table.loc[~table["selected"], "feature"]]
+    last, nulls = MAX_TESTS - 1, []
+    for name in [*chosen[:last], *others[:1], *chosen[last:], *others[1:]][:MAX_TESTS]:
+        null = null_distribution(selector.result(int(units[name][0])))
+        # The last of several repetitions may have left a feature out.
+        if np.isfinite([null.statistic, null.mean, null.deviation]).all():
+            nulls.append(replace(null, feature=name).standardized())
+    if not nulls:
+        return []
+    words = COMPARED + TESTS if chosen and others else TESTS
+    return [Picture("Tests", words, _null_panels(nulls))]
+
+
+def _null_panels(nulls: Sequence[NullDistribution]) -> tuple[Figure, ...]:
+    """One panel for each test, with a common axis in standard deviations."""
+    from sobolev.plotting.null import draw_null
+
+    ends = np.clip([end for null in nulls for end in null.limits], -FARTHEST, FARTHEST)
+    figures = []
+    for null in nulls:
+        figure, ax = panel(WIDTH, 2.2, left=0.15)
+        draw_null(ax, null, (float(ends.min()), float(ends.max())))
+        figures.append(figure)
+    return tuple(figures)
+
+
+def _conditional(diagnostics: Any) -> Picture:
+    from sobolev.plotting.conditional import draw_calibration, draw_conditional_checks
+
+    checks = _checks(diagnostics, draw_conditional_checks)
+    figure, ax = panel(WIDTH, 3.1, left=0.9)
+    draw_calibration(ax, diagnostics)
+    ax.set_title("Calibration: near zero is right", loc="left", fontsize=11)
+    return Picture("Model of the columns", CONDITIONAL, (checks, figure))
+
+
+def _knockoffs(diagnostics: Any) -> Picture:
+    from sobolev.plotting.knockoffs import draw_knockoff_checks, draw_likeness
+
+    checks = _checks(diagnostics, draw_knockoff_checks)
+    figure, ax = panel(WIDTH, 3.1, left=0.9)
+    draw_likeness(ax, diagnostics)
+    return Picture("Knockoffs", KNOCKOFFS, (checks, figure))
+
+
+def _checks(diagnostics: Any, draw: Callable[[Axes, Any], dict[int, str]]) -> Figure:
+    """A panel of checks, with the names of failing columns below."""
+    from sobolev.plotting.checks import NAMED, legend, verdict
+
+    below = 0.2 * ((min(len(diagnostics.failing), NAMED + 1) + 1) // 2)
+    figure, ax = panel(WIDTH, 3.1 + below, left=1.25, right=0.65, bottom=0.55 + below)
+    colors = draw(ax, diagnostics)
+    ax.set_title(verdict(len(colors), len(diagnostics.names)), loc="left", fontsize=11)
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 0), "bbox_transform": figure.transFigure}
+    legend(ax, diagnostics.names, colors, ncols=2, **place)
+    return figure
+
+
+def panel(
+    width: float,
+    height: float,
+    *,
+    left: float,
+    right: float = 0.12,
+    top: float = 0.35,
+    bottom: float = 0.55,
+) -> tuple[Figure, Axes]:
+    """A figure without background with one axes; sizes and margins in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), frameon=False)
+    place = (left / width, bottom / height, (width - left - right) / width)
+    ax = figure.add_axes((*place, (height - bottom - top) / height))
+    ax.patch.set_visible(False)
+    ax.locator_params(nbins=5)
+    return figure, ax

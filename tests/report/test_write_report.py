@@ -1,0 +1,140 @@
+"""A report from Python, for every selector, and its agreement with the command line."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LassoCV
+from typer.testing import CliRunner
+
+from sobolev import ConvexSIC, HRTSelector, KnockoffSelector, NeuralSIC, write_report
+from sobolev.cli import app
+from sobolev.datasets import make_sinexp
+from sobolev.report import COLUMNS, make_result
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_sinexp(120, 12, random_state=1, as_frame=True, return_X_y=True)
+
+
+SELECTORS = {
+    "hrt": HRTSelector(ConvexSIC(lam=0.02), random_state=0),
+    "knockoffs": KnockoffSelector(ConvexSIC(lam=0.02), fdr=0.3, random_state=0),
+    "convex": ConvexSIC(lam=0.02, n_features_to_select=4),
+    "neural": NeuralSIC(n_features_to_select=4, random_state=0),
+}
+PICTURES = {
+    "hrt": ["Effects", "Interactions", "Tests", "Model of the columns"],
+    "knockoffs": ["Knockoffs"],
+    "convex": ["Effects", "Interactions"],
+    "neural": ["Effects", "Interactions"],
+}
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_a_report_of_every_selector(data, tmp_path, name):
+    X, y = data
+    selector = SELECTORS[name].fit(X, y)
+    path = write_report(selector, X, y, tmp_path / "new" / "report.html")
+    page = path.read_text(encoding="utf-8")
+    result = make_result(selector, X, y)
+    assert [picture.title for picture in result.pictures] == PICTURES[name]
+    for title in (*PICTURES[name], "Methods", "When not to trust this", "Settings", "Versions"):
+        assert title in page
+    assert result.headline.split(":")[0].replace(" %", "\N{NO-BREAK SPACE}%") in page
+    assert tuple(result.table.columns) == COLUMNS
+    table = selector.summary()
+    assert list(result.table["feature"]) == list(table["feature"])
+    assert list(result.table["note"]) == list(table["note"])
+    assert page.count('<svg class="drawing"') >= 2
+    assert "style=" not in page
+
+
+def test_arrays_labels_and_frames_have_names(data):
+    X, y = data
+    sic = ConvexSIC(lam=0.02).fit(X.to_numpy(), y)
+    result = make_result(sic, X.to_numpy(), y, pictures=False)
+    assert result.targets == ("y",)
+    assert set(result.table["feature"]) == {f"x{j}" for j in range(12)}
+    assert result.data == {"name": "data", "rows": 120, "columns": 12, "features": 12}
+    named = make_result(sic, X.to_numpy(), pd.Series(y, name="growth"), pictures=False)
+    assert named.targets == ("growth",)
+    pair = pd.DataFrame({"a": y, "b": -y})
+    both = make_result(ConvexSIC(lam=0.02).fit(X, pair), X, pair, pictures=False)
+    assert both.targets == ("a", "b")
+
+
+def test_groups_are_selected_as_a_whole(data):
+    X, y = data
+    groups = {"true": ["x1", "x2", "x3"], "false": ["x7", "x8", "x9"]}
+    sic = ConvexSIC(lam=0.02, feature_groups=groups, n_features_to_select=2).fit(X, y)
+    result = make_result(sic, X, y)
+    assert len(result.selected) == 2
+    assert set(result.table["feature"]) >= {"true", "false", "x4"}
+    largest = result.table["importance"].nlargest(2)
+    assert list(result.table["importance"][:2]) == list(largest)
+
+
+def test_a_predictor_as_critic_has_tests_but_no_effects(data):
+    X, y = data
+    result = make_result(HRTSelector(LassoCV(), random_state=0).fit(X, y), X, y)
+    titles = [picture.title for picture in result.pictures]
+    assert "Effects" not in titles
+    assert "Tests" in titles
+    assert result.settings["critic"] == "LassoCV"
+
+
+def test_misfits_are_warned_of_unless_the_caller_says_otherwise(data):
+    X, y = data
+    X = X.assign(skewed=np.exp(4 * X["x7"]))
+    hrt = HRTSelector(ConvexSIC(lam=0.02), conditional="gaussian", random_state=0)
+    with pytest.warns(UserWarning, match="does not fit"):
+        hrt.fit(X, y)
+    (said,) = make_result(hrt, X, y, pictures=False).warnings
+    assert said.startswith("The conditional model does not fit")
+    assert "'skewed'" in said
+    assert make_result(hrt, X, y, pictures=False, warnings=["mine"]).warnings == ("mine",)
+
+
+def test_an_interrupted_fit_gives_a_ranking(data):
+    X, y = data
+    hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0).fit(X, y)
+    for name in ("support_", "pvalues_", "qvalues_", "estimator_"):
+        delattr(hrt, name)
+    result = make_result(hrt, X, y)
+    assert result.method == "rank"
+    assert result.data["partial"] is True
+    assert result.warnings[0].startswith("Interrupted before the tests were done")
+    assert result.table["importance"].is_monotonic_decreasing
+    assert not result.pictures
+
+
+def test_the_page_of_the_command_line_is_that_of_python(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = data
+    X.assign(growth=y).to_csv("t.csv", index=False)
+    done = CliRunner().invoke(app, ["select", "t.csv", "-t", "growth", "-q", "--json"])
+    assert done.exit_code == 0, done.output
+    read = pd.read_csv("t.csv")
+    X, y = read.drop(columns="growth"), read["growth"]
+    hrt = HRTSelector(ConvexSIC(n_jobs=-1), random_state=0, n_jobs=-1).fit(X, y)
+    found = json.loads((tmp_path / "t-sobolev" / "result.json").read_text(encoding="utf-8"))
+    path = write_report(
+        hrt,
+        X,
+        y,
+        "mine.html",
+        kinds=dict.fromkeys(X.columns, "numeric"),
+        data={**found["data"], "set_aside": []},
+        settings=found["settings"],
+        warnings=found["warnings"],
+        seconds=found["seconds"],
+    )
+    pages = [p.read_text(encoding="utf-8") for p in (tmp_path / "t-sobolev/report.html", path)]
+    numbers = [json.loads(re.search(r'id="data">(.*?)</script>', page).group(1)) for page in pages]
+    np.testing.assert_allclose(numbers[0]["pvalue"], numbers[1]["pvalue"], rtol=1e-9)
+    words = [re.sub(r"[-\d.]+", "#", re.sub(r'id="data">.*', "", p, flags=re.S)) for p in pages]
+    assert words[0] == words[1]
