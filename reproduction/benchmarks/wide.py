@@ -163,4 +163,4 @@ def line(design: str, method: str, n: int, d: int, found: Sequence[Record]) -> l
 
 def quoted(rows: Sequence[Record]) -> dict[tuple[str, str], str]:
     """The table of the page on scale."""
-    return {("docs/scale.md", "wide"): table(rows)}
+    return {("docs/streaming.md", "wide"): table(rows)}
