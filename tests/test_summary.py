@@ -93,10 +93,12 @@ def test_a_notebook_shows_the_answer_and_escapes_names(name):
     X, y = table()
     X = X.rename(columns={"g3": "<script>alert(1)</script>"})
     selector = SELECTORS[name][0]
-    page = selector.fit(X, y)._repr_mimebundle_()["text/html"]
-    assert "of 12 features" in page
-    assert "&lt;script&gt;alert" in page
-    assert "<script>alert" not in page
+    fitted = selector.fit(X, y)
+    for page in (fitted._repr_mimebundle_()["text/html"], fitted._repr_html_()):
+        assert page.count("of 12 features") == 1
+        assert "&lt;script&gt;alert" in page
+        assert "<script>alert" not in page
+    assert "of 12 features" not in type(selector)()._repr_html_()
 
 
 @pytest.mark.parametrize("verbose", [0, 1])

@@ -102,14 +102,20 @@ class SummaryMixin:
         """Remarks by position of a column."""
         return {}
 
+    def _repr_html_inner(self) -> str:
+        """The answer above the parameters, in a notebook and in the gallery."""
+        return self._answer_html() + str(super()._repr_html_inner())  # type: ignore[misc]
+
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         found: dict[str, Any] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
-        if "text/html" in found and hasattr(self, "feature_importances_"):
+        if "text/html" in found:
             found["text/html"] = self._answer_html() + found["text/html"]
         return found
 
     def _answer_html(self) -> str:
-        """The headline and the first rows of the table."""
+        """The headline and the first rows of the table; nothing before a fit."""
+        if not hasattr(self, "feature_importances_"):
+            return ""
         table = self.summary()
         shown = table.head(MAX_ROWS)
         more = f"<p>… and {len(table) - MAX_ROWS} more</p>" if len(table) > MAX_ROWS else ""
