@@ -119,7 +119,7 @@ def draw_rates(records: Sequence[Record], selection: str, path: Path) -> None:
     with matplotlib.rc_context({"backend": "Agg"}):
         import matplotlib.pyplot as plt
 
-        from sobolev.plotting import plot_rates
+        from reproduction.plot_rates import plot_rates
 
         axes = plot_rates(pd.DataFrame(rows), fdr=FDR if selection == "hrt" else None)
         axes[0, 0].figure.savefig(path, dpi=110)

@@ -14,7 +14,7 @@ from sobolev._typing import Array, Index, Mask
 from sobolev.criterion import Groups, parse_groups
 from sobolev.exceptions import ConstantColumnWarning
 from sobolev.selection import select
-from sobolev.validation import list_some, take_rows, validate_training
+from sobolev.validation import list_some, take_rows
 
 Folds = int | list[Index]
 
@@ -137,13 +137,6 @@ def varying_groups(groups: Any, varying: Mask, names: Any) -> Groups | None:
         return None
     labels = None if names is None else [str(name) for name in names]
     return parse_groups(groups, varying.size, labels).restrict(np.flatnonzero(varying))
-
-
-def training_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Array, Any, Array, Folds]:
-    """Checked rows of positive weight: X, y, probabilities, and the folds among them."""
-    return used_rows(estimator, *validate_training(estimator, X, y, sample_weight))
 
 
 def used_rows(estimator: Any, X: Array, y: Any, p: Array) -> tuple[Array, Any, Array, Folds]:

@@ -10,7 +10,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sobolev._standardize import Standardizer
-from sobolev._typing import Array, Mask
+from sobolev._typing import Array, Index, Mask
 from sobolev.summary import SummaryMixin
 
 
@@ -99,6 +99,14 @@ class SICSelectorMixin(SummaryMixin, SelectorMixin):
     def support_(self) -> Mask:
         """Mask of the selected features."""
         return self._get_support_mask()
+
+    def _selected_units(self, units: list[Index], shares: Array) -> Mask:
+        """Groups of columns are selected as a whole, by the same rule."""
+        if len(units) == self.n_features_in_:
+            return self.support_
+        asked = self.n_features_to_select
+        fitting = min(asked, len(units)) if isinstance(asked, Integral) else asked
+        return select(shares, fitting, self.threshold)
 
     def _notes(self) -> dict[int, str]:
         screened = getattr(self, "screening_", None) is not None

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from sobolev._typing import Array, Index
+from sobolev._typing import Array, Index, Mask
 from sobolev.criterion import disjoint_groups, parse_groups
 from sobolev.validation import feature_names
 
@@ -73,15 +73,15 @@ class SummaryMixin:
         units = feature_units(self.feature_groups, feature_names(self))
         first = np.array([columns[0] for columns in units.values()])
         importances, notes = self._summary_importances(), self._notes()
-        support = self.get_support()  # type: ignore[attr-defined]
+        shares = np.array([importances[columns].sum() for columns in units.values()])
         evidence = {name: values[first] for name, values in self._evidence().items()}
         table = pd.DataFrame(
             {
                 "feature": list(units),
                 "kind": ["numeric" if c.size == 1 else "group" for c in units.values()],
-                "importance": [float(importances[c].sum()) for c in units.values()],
+                "importance": shares,
                 **evidence,
-                "selected": [bool(support[c].any()) for c in units.values()],
+                "selected": self._selected_units(list(units.values()), shares),
                 "note": [_joined(notes, c) for c in units.values()],
             }
         )
@@ -94,6 +94,11 @@ class SummaryMixin:
     def _evidence(self) -> dict[str, Array]:
         """Columns of the table beside the importances, one entry for each column of X."""
         return {}
+
+    def _selected_units(self, units: list[Index], shares: Array) -> Mask:
+        """Whether each feature, with its columns and its importance, is selected."""
+        support = self.get_support()  # type: ignore[attr-defined]
+        return np.array([support[columns].any() for columns in units])
 
     def _summary_importances(self) -> Array:
         return self.feature_importances_

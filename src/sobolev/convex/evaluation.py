@@ -10,18 +10,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sobolev._evaluation import BilinearEvaluator, chebyshev_nodes
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index
 from sobolev.convex.feature_maps import with_columns
 from sobolev.convex.fitting import Critic
+from sobolev.criterion import risk
 from sobolev.targets import TargetEncoder
 
 # Largest number of nodes of the interpolation.
 MAX_NODES = 256
 
 
-class ConvexEvaluator(BilinearEvaluator):
+class ConvexEvaluator:
     """Statistic of a convex critic; see :class:`~sobolev.critic.Evaluator`."""
 
     slow: ClassVar[bool] = False
@@ -36,7 +36,9 @@ class ConvexEvaluator(BilinearEvaluator):
         y: Any,
         statistic: str,
     ) -> None:
-        super().__init__(standardizer, encoder, rho, X, y, statistic)
+        self.standardizer, self.rho, self.statistic = standardizer, float(rho), statistic
+        self.z, self.psi = standardizer.transform(X), encoder.transform(y)
+        self.position = np.cumsum(standardizer.varying) - 1
         self.critic, self.bound = critic, critic.bound
         m = self.bound.n_functions
         self.U, self.linear = critic.U[:m], critic.U[m:]
@@ -45,7 +47,7 @@ class ConvexEvaluator(BilinearEvaluator):
 
     def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:
         """Chebyshev nodes, as many as the functions of the map need."""
-        _, ends = self.standard(np.array([column]), np.array([[low], [high]]))
+        _, ends = self._standard(np.array([column]), np.array([[low], [high]]))
         if ends.shape[1] == 0:
             return np.array([low, high]), "piecewise"
         n = self.bound.n_nodes(int(self.position[column]), float(ends[1, 0] - ends[0, 0]))
@@ -53,16 +55,16 @@ class ConvexEvaluator(BilinearEvaluator):
 
     def at(self, columns: Index, values: Array) -> Array:
         """See :class:`~sobolev.critic.Evaluator`."""
-        columns, values = self.standard(columns, values)
+        columns, values = self._standard(columns, values)
         h = self.bound.replaced(self.z, self.fixed, columns, values, self.U)
-        return self.of_h(h + self._linear_part(columns, values), self.psi)
+        return self._of_h(h + self._linear_part(columns, values))
 
     def each(self, columns: Index, nodes: Array) -> Array:
         """See :class:`~sobolev.critic.Evaluator`."""
-        found, scaled = self.standard(columns, nodes.reshape(-1, columns.size))
+        found, scaled = self._standard(columns, nodes.reshape(-1, columns.size))
         per_node = scaled.reshape(*nodes.shape[:2], found.size).transpose(1, 0, 2)
         h = [self.critic(with_columns(self.z, found, values)) for values in per_node]
-        return self.of_h(np.stack(h, axis=1), self.psi)
+        return self._of_h(np.stack(h, axis=1))
 
     def _linear_part(self, columns: Index, values: Array) -> Array:
         """The linear block with the columns replaced, minus the mean of the map, (n, Q, k)."""
@@ -70,3 +72,26 @@ class ConvexEvaluator(BilinearEvaluator):
             return -self.offset[None, None]
         rest = self.z @ self.linear - self.z[:, columns] @ self.linear[columns]
         return rest[:, None] + (values @ self.linear[columns])[None] - self.offset
+
+    def _standard(self, columns: Index, values: Array) -> tuple[Index, Array]:
+        """Positions among the varying columns, and values in standard units.
+
+        Constant columns are left out.
+        """
+        kept = self.standardizer.varying[columns]
+        columns, values = columns[kept], values[:, kept]
+        scaled = (values - self.standardizer.center[columns]) / self.standardizer.scale[columns]
+        return self.position[columns], scaled
+
+    def _of_h(self, h: Array) -> Array:
+        """The statistic (n, Q) of h (n, Q, k), for f(x, y) = h(x)' psi(y)."""
+        f = np.einsum("nqk,nk->nq", h, self.psi)
+        if self.statistic == "witness":
+            return f
+        found: Array = risk(f, np.einsum("nqk,nqk->nq", h, h), self.rho)
+        return found
+
+
+def chebyshev_nodes(low: float, high: float, n: int) -> Array:
+    """Chebyshev nodes of the second kind, including both ends."""
+    return 0.5 * (low + high) - 0.5 * (high - low) * np.cos(np.pi * np.arange(n) / (n - 1))

@@ -11,7 +11,6 @@ from sobolev.plotting.interactions import interaction_strengths, plot_interactio
 from sobolev.plotting.knockoffs import plot_knockoffs
 from sobolev.plotting.null import plot_null
 from sobolev.plotting.partial_effects import PartialEffect, partial_effect
-from sobolev.plotting.rates import plot_rates
 from sobolev.plotting.selection import plot_knockoff_statistics, plot_pvalues
 from sobolev.plotting.style import ACCENT, CYCLE, OTHER, SELECTED
 
@@ -32,5 +31,4 @@ __all__ = [
     "plot_null",
     "plot_path",
     "plot_pvalues",
-    "plot_rates",
 ]

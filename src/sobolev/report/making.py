@@ -69,7 +69,8 @@ def make_result(
     SelectionResult
     """
     is_partial = not hasattr(selector, "support_")
-    table = _ranking(selector) if is_partial else _summary(selector)
+    table = _ranking(selector) if is_partial else selector.summary()
+    table = table.rename(columns={"W": "statistic"})
     method = "hrt" if "pvalue" in table else "knockoffs" if "statistic" in table else "rank"
     if kinds is not None:
         table["kind"] = table["feature"].map(kinds).fillna(table["kind"])
@@ -97,28 +98,14 @@ def make_result(
     return result
 
 
-def _summary(selector: Any) -> pd.DataFrame:
-    """The table of the selector; a ranking selects groups of columns as a whole."""
-    table: pd.DataFrame = selector.summary().rename(columns={"W": "statistic"})
-    if "qvalue" in table or selector.feature_groups is None:
-        return table
-    rule = (selector.n_features_to_select, selector.threshold)
-    return _ranked(table.assign(selected=select(table["importance"].to_numpy(), *rule)))
-
-
 def _ranking(selector: Any) -> pd.DataFrame:
     """The importances of a first fit, if the tests were interrupted."""
     units = feature_units(selector.feature_groups, feature_names(selector))
     shares = np.array([selector.feature_importances_[c].sum() for c in units.values()])
     kinds = ["numeric" if c.size == 1 else "group" for c in units.values()]
     table = {"feature": list(units), "kind": kinds, "importance": shares, "note": ""}
-    return _ranked(pd.DataFrame(table | {"selected": select(shares)}))
-
-
-def _ranked(table: pd.DataFrame) -> pd.DataFrame:
-    return table.sort_values(
-        ["selected", "importance"], ascending=False, kind="stable", ignore_index=True
-    )
+    found = pd.DataFrame(table | {"selected": select(shares)})
+    return found.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
 
 
 def _hrt(selector: Any) -> dict[str, Any]:

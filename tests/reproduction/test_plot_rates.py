@@ -4,7 +4,7 @@ import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
-from sobolev.plotting import plot_rates
+from reproduction.plot_rates import plot_rates
 
 
 def simulated(methods=("HRT", "$k_1$"), groups=("n = 125", "n = 250"), repeats=8):

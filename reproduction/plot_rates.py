@@ -43,7 +43,7 @@ def plot_rates(rates: Any, *, fdr: float | None = 0.1, axes: Any = None) -> NDAr
 
     Examples
     --------
-    >>> from sobolev.plotting import plot_rates
+    >>> from reproduction.plot_rates import plot_rates
     >>> axes = plot_rates({"HRT": ([0.8, 1.0], [0.0, 0.1]), "lasso": ([0.5, 0.6], [0.3, 0.2])})
     >>> axes.shape
     (2, 1)
