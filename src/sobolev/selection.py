@@ -102,8 +102,8 @@ class SICSelectorMixin(SummaryMixin, SelectorMixin):
 
     def _selected_units(self, units: list[Index], shares: Array) -> Mask:
         """Groups of columns are selected as a whole, by the same rule."""
-        if len(units) == self.n_features_in_:
-            return self.support_
+        if all(columns.size == 1 for columns in units):
+            return super()._selected_units(units, shares)
         asked = self.n_features_to_select
         fitting = min(asked, len(units)) if isinstance(asked, Integral) else asked
         return select(shares, fitting, self.threshold)
