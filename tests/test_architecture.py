@@ -119,7 +119,10 @@ def test_no_private_name_of_another_room_is_taken():
 
 
 def test_the_critic_is_made_by_default_only():
-    """The tests and knockoffs ask for ConvexSIC or NeuralSIC only where a default is made."""
+    """The tests and knockoffs ask for critics of their own only where a default is made.
+
+    The test of independence takes its default family of kernels, the others ConvexSIC.
+    """
     taken = {
         (str(path.relative_to(ROOT)), module, name)
         for folder in ("inference", "knockoffs")
@@ -127,7 +130,13 @@ def test_the_critic_is_made_by_default_only():
         for module, name in imports(path)
         if module.split(".")[1:2] in (["convex"], ["neural"])
     }
-    assert {name for _, _, name in taken} <= {"ConvexSIC", "NeuralSIC", "kernel_family"}
+    assert {name for _, _, name in taken} <= {
+        "ConvexSIC",
+        "NeuralSIC",
+        "KernelCritic",
+        "kernel_family",
+        "response_bases",
+    }
 
 
 @pytest.mark.parametrize("line", ["from sobolev.cli import app", "import sobolev.report.html"])

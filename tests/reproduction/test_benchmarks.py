@@ -197,8 +197,9 @@ def test_the_plain_loop_finds_the_pvalues_of_the_tables():
     y = np.sin(X[:, 0]) + 0.15 * X[:, 1] + 0.5 * rng.standard_normal(160)
     model = hrt_speed.ConvexSIC(lam=0.01).fit(X[:80], y[:80])
     conditional = hrt_speed.MixedConditional().fit(X)
-    loop = hrt_speed.plain_loop(model, conditional, X[80:], y[80:], range(4), n_rounds=400)
-    tables = hrt_speed.tabulated(model, conditional, X[80:], y[80:], range(4))
+    held_out = (X[80:], y[80:], np.arange(80, 160))
+    loop = hrt_speed.plain_loop(model, conditional, *held_out, range(4), n_rounds=400)
+    tables = hrt_speed.tabulated(model, conditional, *held_out, range(4))
     # Five standard errors of 400 rounds, four columns: once in 400,000 runs.
     error = np.sqrt(tables * (1 - tables) / 400) + 1 / 400
     assert np.all(np.abs(loop - tables) < 5 * error)

@@ -16,7 +16,6 @@ whatever the family.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,13 +23,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sobolev._random import RandomState, check_generator
+from sobolev._sample import report_constant
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index
 from sobolev.convex.fitting import blas_threads
 from sobolev.convex.kernel_family import KernelCritic, kernel_family, response_bases
-from sobolev.exceptions import DataWarning
 from sobolev.inference.permutation import permutation_pvalue, permutations
-from sobolev.targets import TargetEncoder
+from sobolev.targets import resolve_target
 from sobolev.validation import validate_training
 
 
@@ -45,13 +44,13 @@ class SICTestResult:
     pvalue : float
         Permutation p-value, at least 1 / (n_permutations + 1).
     importances : array of shape (d,)
-        Importances of the features, under the kernel of all features that stood out most.
+        Importances of the features under the joint kernel with the largest standardised SIC.
     null : array of shape (n_permutations,)
         The statistic under permutation.
     sic : float
         The criterion under that kernel.
     kernel : str
-        Which kernel that was.
+        Name of that kernel and of the encoding of y.
     """
 
     statistic: float
@@ -71,7 +70,7 @@ def sic_test(
     *,
     n_permutations: int = 999,
     blocks: Any = None,
-    target_type: str = "auto",
+    target: Any = "auto",
     random_state: RandomState = None,
 ) -> SICTestResult:
     """Test whether y is independent of X, by permutation.
@@ -83,13 +82,13 @@ def sic_test(
     y : array-like of shape (n,) or (n, q)
         Numbers or labels, one or several columns.
     n_permutations : int, default=999
-        The number of permutations.
+        Number of permutations.
     blocks : array-like of shape (n,), optional
-        Rows are exchanged only within blocks: for batches, subjects or strata.
-    target_type : {"auto", "regression", "classification"}, default="auto"
-        What y is.
+        Labels of batches, subjects or strata; rows are permuted only within them.
+    target : {"auto", "regression", "classification"} or TargetEncoder, default="auto"
+        How y is encoded, as in :class:`~sobolev.ConvexSIC`.
     random_state : int, Generator, RandomState or None, default=None
-        The source of the permutations.
+        Determines the permutations.
 
     Returns
     -------
@@ -111,21 +110,15 @@ def sic_test(
     """
     if n_permutations < 1:
         raise ValueError(f"n_permutations={n_permutations} must be at least 1.")
-    X, y, p = validate_training(BaseEstimator(), X, y)
+    reader = BaseEstimator()
+    X, y, p = validate_training(reader, X, y)
     standardizer = Standardizer.fit(X, p)
-    if not standardizer.varying.any():
-        raise ValueError("every column of X is constant; at least one must vary.")
-    if not standardizer.varying.all():
-        warnings.warn(
-            f"{int((~standardizer.varying).sum())} constant columns get importance 0.",
-            DataWarning,
-            stacklevel=2,
-        )
+    report_constant(standardizer.varying, getattr(reader, "feature_names_in_", None), 3)
     Z = standardizer.transform(X)
     rng = check_generator(random_state)
     if blocks is not None and len(blocks) != Z.shape[0]:
         raise ValueError(f"blocks has {len(blocks)} entries for {Z.shape[0]} rows.")
-    encoder = TargetEncoder(target_type).fit(y, p)
+    encoder = resolve_target(target).fit(y, p)
     with blas_threads(Z.shape[0]):
         responses = response_bases(encoder.transform(y), p, encoder.classes_ is None)
         critics = kernel_family(Z, p, rng)
@@ -137,7 +130,7 @@ def sic_test(
         spread = values.std(axis=1, keepdims=True)
         scores = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
         statistics = scores.max(axis=0)
-        # Importances come from the critic of all features that stands out most.
+        # Importances come from the critic of all features with the largest score.
         joint = sum(critic.columns.size == Z.shape[1] for critic in critics) * len(responses)
         winner = int(scores[:joint, 0].argmax())
         critic, response = (
