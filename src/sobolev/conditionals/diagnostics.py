@@ -243,7 +243,7 @@ def warn_if_misfit(diagnostics: ConditionalDiagnostics, stacklevel: int = 2) -> 
     shown = list_some([repr(name) for name in bad], SHOWN)
     warnings.warn(
         f"the conditional model does not fit {shown}; their p-values may be too small. "
-        f"Remedy: {'; '.join(_remedies(diagnostics))}.",
+        f"Remedy in Python: {'; '.join(_remedies(diagnostics))}.",
         ConditionalModelWarning,
         stacklevel=stacklevel + 1,
     )

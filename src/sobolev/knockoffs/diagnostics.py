@@ -298,7 +298,7 @@ def warn_if_misfit(diagnostics: KnockoffDiagnostics, stacklevel: int = 2) -> Non
     shown = list_some([repr(name) for name in bad], SHOWN)
     warnings.warn(
         f"the knockoffs do not match the columns {shown}; the false discovery rate may exceed its "
-        f"level. Remedy: {'; '.join(remedies)}.",
+        f"level. Remedy in Python: {'; '.join(remedies)}.",
         KnockoffModelWarning,
         stacklevel=stacklevel + 1,
     )
