@@ -313,7 +313,7 @@ def test_only_constant_columns_are_an_error():
 
 
 def changed(value):
-    frame = pd.DataFrame(X, columns=NAMES)
+    frame = pd.DataFrame(X.copy(), columns=NAMES)
     frame.loc[3, "gene2"] = value
     return frame
 
