@@ -14,7 +14,7 @@ from sobolev.cli.ending import one_line
 from sobolev.cli.running import plain_words, tell_preparation
 from sobolev.cli.terminal import Reporter
 from sobolev.inference import sic_test
-from sobolev.report.files import plain
+from sobolev.report.result import plain
 from sobolev.report.versions import versions
 from sobolev.tables import Prepared, prepare, read_table
 from sobolev.tables.names import known

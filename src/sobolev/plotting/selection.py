@@ -109,7 +109,7 @@ def plot_pvalues(
     _draw_pvalues(
         ax,
         *(p[order], chosen[order], [shown[j] for j in order]),
-        slope=fdr / max(_divisor(p[order], procedure), 1.0),
+        slope=fdr / max(order.size * correction(p[order], procedure), 1.0),
         label=f"{LINES[procedure]} line at {100 * fdr:g} %",
         many=many,
     )
@@ -273,10 +273,10 @@ def _room(ax: Axes | None, rows: int, max_features: int) -> tuple[Axes, bool]:
     return make_axes(None, height=5.2 if many else 1.4 + 0.24 * max(rows, 4)), many
 
 
-def _divisor(p: Array, procedure: str) -> float:
-    """The number of tests, corrected as the procedure does it."""
+def correction(p: Array, procedure: str | None) -> float:
+    """The c of level · k / (c m), with which a procedure compares the k-th smallest p-value."""
     from sobolev.inference.multiple_testing import null_share
 
-    if procedure == "by":
-        return float(p.size * np.sum(1 / np.arange(1, p.size + 1)))
-    return float(p.size * null_share(p)) if procedure == "storey" and p.size else float(p.size)
+    if procedure == "by" and p.size:
+        return float(np.sum(1 / np.arange(1, p.size + 1)))
+    return null_share(p) if procedure == "storey" and p.size else 1.0

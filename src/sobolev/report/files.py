@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from sobolev._files import write_atomic
 from sobolev.report.html import render_report
 from sobolev.report.making import make_result
-from sobolev.report.result import COLUMNS, SCHEMA, SelectionResult
+from sobolev.report.result import COLUMNS, SCHEMA, SelectionResult, plain
 
 
 def write_report(
@@ -131,20 +127,3 @@ def result_json(result: SelectionResult) -> str:
         "pictures": [{"title": p.title, "caption": p.caption} for p in result.pictures],
     }
     return json.dumps(plain(content), allow_nan=False, ensure_ascii=False, indent=1) + "\n"
-
-
-def plain(value: Any) -> Any:
-    """Values that JSON can hold: NumPy numbers become numbers, other objects text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, np.ndarray, pd.Index, pd.Series)):
-        return [plain(item) for item in value]
-    if value is None or value is pd.NA:
-        return None
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    return str(value)
