@@ -12,60 +12,13 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-
-class Method(StrEnum):
-    """How columns are selected."""
-
-    hrt = "hrt"
-    knockoffs = "knockoffs"
-    rank = "rank"
-
-
-class Critic(StrEnum):
-    """The critic that measures dependence."""
-
-    convex = "convex"
-    neural = "neural"
-
-
-class Scheme(StrEnum):
-    """How rows are split."""
-
-    forward = "forward"
-    once = "split"
-
-
-class Missing(StrEnum):
-    """What to do with missing values."""
-
-    error = "error"
-    drop = "drop"
-    impute = "impute"
-
-
-class Task(StrEnum):
-    """What the target is."""
-
-    auto = "auto"
-    regression = "regression"
-    classification = "classification"
-
-
-class Format(StrEnum):
-    """What is printed."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-
-
-class Simulated(StrEnum):
-    """Data with a known answer."""
-
-    sinexp = "sinexp"
-    liang = "liang"
-    xor = "xor"
-    sine_radius = "sine-radius"
+Method = StrEnum("Method", ["hrt", "knockoffs", "rank"])
+Critic = StrEnum("Critic", ["convex", "neural"])
+Scheme = StrEnum("Scheme", {"forward": "forward", "once": "split"})
+Missing = StrEnum("Missing", ["error", "drop", "impute"])
+Task = StrEnum("Task", ["auto", "regression", "classification"])
+Format = StrEnum("Format", ["table", "json", "csv"])
+Simulated = StrEnum("Simulated", ["sinexp", "liang", "xor", "sine-radius"])
 
 
 def _list(*flags: str, help: str, metavar: str = "COLUMNS") -> Any:
