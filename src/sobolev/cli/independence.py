@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,16 @@ SHOWN = 10
 
 def run_test(
     path: Path,
-    x: list[str],
     y: list[str],
     *,
-    permutations: int,
-    blocks: str | None,
-    seed: int,
     columns: dict[str, Any],
     reading: dict[str, Any],
+    permutations: int,
+    seed: int,
     json: bool,
     quiet: bool,
+    x: Sequence[str] = (),
+    blocks: str | None = None,
 ) -> None:
     """Read the table, test and print the result."""
     with Reporter(quiet) as reporter:

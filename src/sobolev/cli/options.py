@@ -122,6 +122,30 @@ Simulation = Annotated[Simulated, typer.Argument(help="Which data.", show_defaul
 
 # Options that commands share: name, type and default. "None" leaves the default to what is called.
 Shared = dict[str, tuple[Any, Any]]
+SELECT: Shared = {
+    "method": (MethodOption, Method.hrt),
+    "critic": (CriticOption, Critic.convex),
+    "fdr": (Fdr, 0.1),
+    "test_size": (TestSize, None),
+    "scheme": (SchemeOption, None),
+    "draws": (Draws, 1),
+    "seed": (Seed, 0),
+    "n_jobs": (Jobs, None),
+}
+RANK: Shared = {
+    "critic": (CriticOption, Critic.convex),
+    "top": (Top, None),
+    "seed": (Seed, 0),
+    "n_jobs": (Jobs, None),
+}
+TEST: Shared = {
+    "x": (Features, None),
+    "permutations": (Permutations, 999),
+    "blocks": (Blocks, None),
+    "seed": (Seed, 0),
+    "json": (Json, False),
+    "quiet": (Quiet, False),
+}
 COLUMNS: Shared = {
     "exclude": (Exclude, None),
     "categorical": (Categorical, None),
@@ -129,7 +153,6 @@ COLUMNS: Shared = {
     "missing": (MissingOption, Missing.error),
     "task": (TaskOption, Task.auto),
 }
-GROUPS: Shared = {"groups": (Groups, None)}
 READING: Shared = {
     "encoding": (Encoding, None),
     "sep": (Sep, None),
@@ -143,6 +166,7 @@ OUTPUT: Shared = {
     "no_report": (NoReport, False),
     "quiet": (Quiet, False),
 }
+TABLE = {"columns": COLUMNS | {"groups": (Groups, None)}, "reading": READING, "output": OUTPUT}
 # Options that do not change the result, and options that the command line always shows.
 SILENT, ALWAYS = {*OUTPUT, "n_jobs"}, {"method", "critic", "fdr", "seed"}
 

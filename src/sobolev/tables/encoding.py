@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,7 @@ def encode(
     parts: dict[str, np.ndarray] = {}
     places: dict[str, list[int]] = {}
     for name, column in columns.items():
-        found = column.to_frame(name)
+        found: Any = {name: column}
         if kinds[name] == "categorical":
             found = _indicators(name, column, reference)
         begin = len(parts)
