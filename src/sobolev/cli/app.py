@@ -54,19 +54,7 @@ def select(
 
     Writes selection.csv, result.json and report.html. Example: sobolev select data.csv --target y
     """
-    with ending_cleanly():
-        with loading():
-            from sobolev.cli.running import make_selector, run
-
-        run(
-            data,
-            target,
-            make_selector(**selector),
-            columns=columns | {"reference": selector["method"] == o.Method.knockoffs},
-            reading=reading,
-            output=output,
-            command=o.command_line(context),
-        )
+    _run(context, data, target, selector, columns=columns, reading=reading, output=output)
 
 
 @app.command(short_help="Which columns matter most, without error control.")
@@ -84,19 +72,23 @@ def rank(
 
     Example: sobolev rank data.csv --target y --top 10
     """
+    selector["method"] = o.Method.rank
+    _run(context, data, target, selector, columns=columns, reading=reading, output=output)
+
+
+def _run(
+    context: typer.Context,
+    data: Path,
+    target: list[str],
+    selector: dict[str, Any],
+    **options: dict[str, Any],
+) -> None:
     with ending_cleanly():
         with loading():
             from sobolev.cli.running import make_selector, run
 
-        run(
-            data,
-            target,
-            make_selector("rank", **selector),
-            columns=columns,
-            reading=reading,
-            output=output,
-            command=o.command_line(context),
-        )
+        options["columns"]["reference"] = selector["method"] == o.Method.knockoffs
+        run(data, target, make_selector(**selector), command=o.command_line(context), **options)
 
 
 @app.command("test", short_help="Whether columns depend on others at all.")

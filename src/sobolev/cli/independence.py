@@ -52,8 +52,7 @@ def run_test(
         if labels is not None and len(labels) != len(data.X):
             raise ValueError("--blocks needs all rows; use --missing impute, not drop.")
         reporter.stage("testing")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             result = sic_test(
                 data.X, data.y, n_permutations=permutations, blocks=labels, random_state=seed
             )

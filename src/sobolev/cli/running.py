@@ -81,8 +81,7 @@ def run(
         reporter.stage("reading")
         data = prepare(read_table(path, **reading), targets, **columns)
         tell_preparation(data, reporter)
-        with warnings.catch_warnings(record=True) as caught, listening(reporter):
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught, listening(reporter):
             reporter.stage("fitting")
             is_complete = fit(selector, data)
         said = plain_words(caught)

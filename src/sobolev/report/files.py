@@ -110,20 +110,13 @@ def result_json(result: SelectionResult) -> str:
         An object with "schema", the version of the layout, "features", a list of objects with the
         keys ``COLUMNS``, and the other fields of the result; pictures by title and caption only.
     """
-    records = result.table[list(COLUMNS)].to_dict(orient="records")
     content = {
         "schema": SCHEMA,
-        "method": result.method,
-        "targets": result.targets,
-        "fdr": result.fdr,
         "headline": result.headline,
         "selected": result.selected,
-        "features": records,
-        "data": result.data,
-        "settings": result.settings,
-        "versions": result.versions,
-        "warnings": result.warnings,
-        "seconds": result.seconds,
+        **vars(result),
+        "features": result.table[list(COLUMNS)].to_dict(orient="records"),
         "pictures": [{"title": p.title, "caption": p.caption} for p in result.pictures],
     }
+    del content["table"]
     return json.dumps(plain(content), allow_nan=False, ensure_ascii=False, indent=1) + "\n"
