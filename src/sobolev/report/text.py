@@ -115,8 +115,8 @@ def references(result: SelectionResult) -> list[str]:
     """What the methods paragraph cites."""
     keys = ["sic"] if _uses_sic(result.settings) else []
     if result.method == "hrt":
-        procedure = _procedure(result.settings)
-        keys += ["hrt", *{"by": ["by"], "storey": ["bh", "storey"]}.get(procedure, ["bh"])]
+        procedure = result.settings.get("procedure", "bh")
+        keys += ["hrt", "bh", "storey"] if procedure == "storey" else ["hrt", procedure]
     if result.method == "knockoffs":
         keys += ["knockoffs"] + ["draws"] * (_draws(result.settings) > 1)
     return sorted(REFERENCES[key] for key in keys)
@@ -157,10 +157,9 @@ def _hrt(result: SelectionResult) -> list[str]:
             f"The test was repeated with {settings['n_repeats']} splits of the rows; the p-value "
             "of a feature is twice the median over the repetitions."
         )
-    text.append(
-        f"The p-values were adjusted by {_PROCEDURES[_procedure(settings)]} at a false discovery "
-        f"rate of {percent(result.fdr or 0)}."
-    )
+    procedure = _PROCEDURES[settings.get("procedure", "bh")]
+    level = percent(result.fdr or 0)
+    text.append(f"The p-values were adjusted by {procedure} at a false discovery rate of {level}.")
     return text
 
 
@@ -263,11 +262,6 @@ def _critic(settings: Mapping[str, Any]) -> str:
 def _uses_sic(settings: Mapping[str, Any]) -> bool:
     """Whether the critic is one of the package, not a predictor."""
     return str(settings.get("critic", "convex")) in _CRITICS
-
-
-def _procedure(settings: Mapping[str, Any]) -> str:
-    procedure = str(settings.get("procedure") or "bh")
-    return procedure if procedure in _PROCEDURES else "bh"
 
 
 def _draws(settings: Mapping[str, Any]) -> int:
