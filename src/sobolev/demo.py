@@ -67,13 +67,10 @@ def run_demo(n_samples: int, seed: int, out: Path) -> pd.DataFrame:
 
 
 def _print(console: Console, table: pd.DataFrame, truth: set[str]) -> None:
-    view = Table(title=f"The {SHOWN} largest importances")
-    view.add_column("rank", justify="right")
-    view.add_column("feature")
-    view.add_column("importance", justify="right")
-    view.add_column("")
-    view.add_column("selected")
-    view.add_column("truth")
+    view = Table("rank", "feature", "importance", "", "selected", "truth")
+    view.title = f"The {SHOWN} largest importances"
+    for number in (0, 2):
+        view.columns[number].justify = "right"
     top = float(table["importance"].iloc[0])
     for rank, row in enumerate(table.head(SHOWN).itertuples(index=False), start=1):
         view.add_row(

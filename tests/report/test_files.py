@@ -9,7 +9,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from sobolev.report import COLUMNS, SCHEMA, Picture, render_report, write_result
-from sobolev.report.files import plain, result_json
+from sobolev.report.files import result_json
+from sobolev.report.result import plain
 
 METHODS = ["hrt", "knockoffs", "rank"]
 

@@ -40,98 +40,65 @@ def _common(
 
 
 @app.command(short_help="Which columns matter, at a false discovery rate.")
-@o.sharing(columns=o.COLUMNS | o.GROUPS, reading=o.READING, output=o.OUTPUT)
+@o.sharing(selector=o.SELECT, **o.TABLE)
 def select(
     context: typer.Context,
     data: o.Data,
     target: o.Target,
+    selector: dict[str, Any],
     columns: dict[str, Any],
     reading: dict[str, Any],
     output: dict[str, Any],
-    method: o.MethodOption = o.Method.hrt,
-    critic: o.CriticOption = o.Critic.convex,
-    fdr: o.Fdr = 0.1,
-    test_size: o.TestSize = None,
-    scheme: o.SchemeOption = None,
-    draws: o.Draws = 1,
-    seed: o.Seed = 0,
-    n_jobs: o.Jobs = None,
 ) -> None:
     """Find the columns that matter for the target given all others, with few false discoveries.
 
     Writes selection.csv, result.json and report.html. Example: sobolev select data.csv --target y
     """
-    with ending_cleanly():
-        with loading():
-            from sobolev.cli.running import make_selector, run
-
-        selector = make_selector(
-            method,
-            critic,
-            seed=seed,
-            n_jobs=n_jobs,
-            fdr=fdr,
-            draws=draws,
-            scheme=scheme,
-            test_size=test_size,
-        )
-        run(
-            data,
-            target,
-            selector,
-            columns=columns | {"reference": method == o.Method.knockoffs},
-            reading=reading,
-            output=output,
-            command=o.command_line(context),
-        )
+    _run(context, data, target, selector, columns=columns, reading=reading, output=output)
 
 
 @app.command(short_help="Which columns matter most, without error control.")
-@o.sharing(columns=o.COLUMNS | o.GROUPS, reading=o.READING, output=o.OUTPUT)
+@o.sharing(selector=o.RANK, **o.TABLE)
 def rank(
     context: typer.Context,
     data: o.Data,
     target: o.Target,
+    selector: dict[str, Any],
     columns: dict[str, Any],
     reading: dict[str, Any],
     output: dict[str, Any],
-    critic: o.CriticOption = o.Critic.convex,
-    top: o.Top = None,
-    seed: o.Seed = 0,
-    n_jobs: o.Jobs = None,
 ) -> None:
     """Rank the columns by importance for the target: quick, but without error control.
 
     Example: sobolev rank data.csv --target y --top 10
     """
+    selector["method"] = o.Method.rank
+    _run(context, data, target, selector, columns=columns, reading=reading, output=output)
+
+
+def _run(
+    context: typer.Context,
+    data: Path,
+    target: list[str],
+    selector: dict[str, Any],
+    **options: dict[str, Any],
+) -> None:
     with ending_cleanly():
         with loading():
             from sobolev.cli.running import make_selector, run
 
-        run(
-            data,
-            target,
-            make_selector("rank", critic, seed=seed, n_jobs=n_jobs, top=top),
-            columns=columns,
-            reading=reading,
-            output=output,
-            command=o.command_line(context),
-        )
+        options["columns"]["reference"] = selector["method"] == o.Method.knockoffs
+        run(data, target, make_selector(**selector), command=o.command_line(context), **options)
 
 
 @app.command("test", short_help="Whether columns depend on others at all.")
-@o.sharing(columns=o.COLUMNS, reading=o.READING)
+@o.sharing(test=o.TEST, columns=o.COLUMNS, reading=o.READING)
 def independence(
     data: o.Data,
     y: o.Responses,
+    test: dict[str, Any],
     columns: dict[str, Any],
     reading: dict[str, Any],
-    x: o.Features = None,
-    permutations: o.Permutations = 999,
-    blocks: o.Blocks = None,
-    seed: o.Seed = 0,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
 ) -> None:
     """Test whether columns y depend on columns x at all, by permutation.
 
@@ -141,18 +108,7 @@ def independence(
         with loading():
             from sobolev.cli.independence import run_test
 
-        run_test(
-            data,
-            x or [],
-            y,
-            permutations=permutations,
-            blocks=blocks,
-            seed=seed,
-            columns=columns,
-            reading=reading,
-            json=json,
-            quiet=quiet,
-        )
+        run_test(data, y, columns=columns, reading=reading, **test)
 
 
 @app.command()

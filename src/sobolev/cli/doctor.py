@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json as json_module
-import os
 import platform
 from typing import Any
 
+import joblib
 import typer
 from threadpoolctl import threadpool_info
 
@@ -48,36 +48,20 @@ def examine() -> dict[str, Any]:
         name: {"version": version_of(name), "for": purpose} for name, purpose in OPTIONAL.items()
     }
     return {
-        "versions": versions() | _others(),
+        "versions": versions("joblib", "matplotlib", "typer", "rich"),
         "system": platform.platform(),
-        "cores": _cores(),
+        "cores": joblib.cpu_count(),
         "threads": _pools(),
         "optional": optional,
         "device": _device() if optional["torch"]["version"] else None,
     }
 
 
-def _others() -> dict[str, str]:
-    found = {name: version_of(name) for name in ("joblib", "matplotlib", "typer", "rich")}
-    return {name: number for name, number in found.items() if number is not None}
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _pools() -> list[dict[str, Any]]:
     found = {}
     for pool in threadpool_info():
-        entry = {
-            "kind": pool["user_api"],
-            "library": " ".join(
-                str(pool.get(k) or "") for k in ("internal_api", "version")
-            ).strip(),
-            "threads": pool["num_threads"],
-        }
+        library = f"{pool['internal_api']} {pool['version'] or ''}".strip()
+        entry = {"kind": pool["user_api"], "library": library, "threads": pool["num_threads"]}
         found[tuple(entry.values())] = entry
     return list(found.values())
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json as json_module
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 import typer
 
 from sobolev.cli.ending import one_line
 from sobolev.cli.running import plain_words, tell_preparation
 from sobolev.cli.terminal import Reporter
 from sobolev.inference import sic_test
-from sobolev.report.files import plain
+from sobolev.report.result import plain
 from sobolev.report.versions import versions
 from sobolev.tables import Prepared, prepare, read_table
 from sobolev.tables.names import known
@@ -24,16 +25,16 @@ SHOWN = 10
 
 def run_test(
     path: Path,
-    x: list[str],
     y: list[str],
     *,
-    permutations: int,
-    blocks: str | None,
-    seed: int,
     columns: dict[str, Any],
     reading: dict[str, Any],
+    permutations: int,
+    seed: int,
     json: bool,
     quiet: bool,
+    x: Sequence[str] = (),
+    blocks: str | None = None,
 ) -> None:
     """Read the table, test and print the result."""
     with Reporter(quiet) as reporter:
@@ -51,15 +52,15 @@ def run_test(
         if labels is not None and len(labels) != len(data.X):
             raise ValueError("--blocks needs all rows; use --missing impute, not drop.")
         reporter.stage("testing")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             result = sic_test(
                 data.X, data.y, n_permutations=permutations, blocks=labels, random_state=seed
             )
-        said = [*data.notes, *plain_words(caught)]
-        for text in said[len(data.notes) :]:
+        said = plain_words(caught)
+        for text in said:
             reporter.say(f"warning: {text}")
-    order, shares = _order(data, result.importances)
+    sums = {name: result.importances[cols].sum() for name, cols in data.variables.items()}
+    shares = pd.Series(sums).sort_values(ascending=False, kind="stable")
     if json:
         content = {
             "schema": 1,
@@ -71,26 +72,20 @@ def run_test(
             "sic": result.sic,
             "kernel": result.kernel,
             "permutations": permutations,
-            "importances": [{"feature": name, "importance": shares[name]} for name in order],
+            "importances": [
+                {"feature": name, "importance": share} for name, share in shares.items()
+            ],
             "set_aside": [{"column": name, "reason": reason} for name, reason in data.set_aside],
             "seed": seed,
             "versions": versions(),
-            "warnings": said,
+            "warnings": [*data.notes, *said],
         }
         typer.echo(json_module.dumps(plain(content), indent=1, ensure_ascii=False))
     else:
-        _print(result, data, order, shares, permutations)
+        _print(result, data, shares, permutations)
 
 
-def _order(data: Prepared, importances: Any) -> tuple[list[str], dict[str, float]]:
-    shares = {name: float(importances[cols].sum()) for name, cols in data.variables.items()}
-    names = list(shares)
-    return [names[i] for i in np.argsort([-shares[n] for n in names], kind="stable")], shares
-
-
-def _print(
-    result: Any, data: Prepared, order: list[str], shares: dict[str, float], permutations: int
-) -> None:
+def _print(result: Any, data: Prepared, shares: pd.Series, permutations: int) -> None:
     responses = one_line(", ".join(data.targets))
     features = "the feature" if len(shares) == 1 else f"the {len(shares)} features"
     least = 1 / (permutations + 1)
@@ -103,7 +98,7 @@ def _print(
     typer.echo(f"p {sign} {result.pvalue:.3g}: {verdict}.")
     typer.echo(f"statistic {result.statistic:.3f}, {permutations} permutations, {len(data.X)} rows")
     typer.echo("\nimportance  feature")
-    for name in order[:SHOWN]:
-        typer.echo(f"{shares[name]:10.4f}  {one_line(name)}")
-    if len(order) > SHOWN:
-        typer.echo(f"… and {len(order) - SHOWN} more")
+    for name, share in shares.head(SHOWN).items():
+        typer.echo(f"{share:10.4f}  {one_line(name)}")
+    if len(shares) > SHOWN:
+        typer.echo(f"… and {len(shares) - SHOWN} more")

@@ -12,60 +12,13 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-
-class Method(StrEnum):
-    """How columns are selected."""
-
-    hrt = "hrt"
-    knockoffs = "knockoffs"
-    rank = "rank"
-
-
-class Critic(StrEnum):
-    """The critic that measures dependence."""
-
-    convex = "convex"
-    neural = "neural"
-
-
-class Scheme(StrEnum):
-    """How rows are split."""
-
-    forward = "forward"
-    once = "split"
-
-
-class Missing(StrEnum):
-    """What to do with missing values."""
-
-    error = "error"
-    drop = "drop"
-    impute = "impute"
-
-
-class Task(StrEnum):
-    """What the target is."""
-
-    auto = "auto"
-    regression = "regression"
-    classification = "classification"
-
-
-class Format(StrEnum):
-    """What is printed."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-
-
-class Simulated(StrEnum):
-    """Data with a known answer."""
-
-    sinexp = "sinexp"
-    liang = "liang"
-    xor = "xor"
-    sine_radius = "sine-radius"
+Method = StrEnum("Method", ["hrt", "knockoffs", "rank"])
+Critic = StrEnum("Critic", ["convex", "neural"])
+Scheme = StrEnum("Scheme", {"forward": "forward", "once": "split"})
+Missing = StrEnum("Missing", ["error", "drop", "impute"])
+Task = StrEnum("Task", ["auto", "regression", "classification"])
+Format = StrEnum("Format", ["table", "json", "csv"])
+Simulated = StrEnum("Simulated", ["sinexp", "liang", "xor", "sine-radius"])
 
 
 def _list(*flags: str, help: str, metavar: str = "COLUMNS") -> Any:
@@ -169,6 +122,30 @@ Simulation = Annotated[Simulated, typer.Argument(help="Which data.", show_defaul
 
 # Options that commands share: name, type and default. "None" leaves the default to what is called.
 Shared = dict[str, tuple[Any, Any]]
+SELECT: Shared = {
+    "method": (MethodOption, Method.hrt),
+    "critic": (CriticOption, Critic.convex),
+    "fdr": (Fdr, 0.1),
+    "test_size": (TestSize, None),
+    "scheme": (SchemeOption, None),
+    "draws": (Draws, 1),
+    "seed": (Seed, 0),
+    "n_jobs": (Jobs, None),
+}
+RANK: Shared = {
+    "critic": (CriticOption, Critic.convex),
+    "top": (Top, None),
+    "seed": (Seed, 0),
+    "n_jobs": (Jobs, None),
+}
+TEST: Shared = {
+    "x": (Features, None),
+    "permutations": (Permutations, 999),
+    "blocks": (Blocks, None),
+    "seed": (Seed, 0),
+    "json": (Json, False),
+    "quiet": (Quiet, False),
+}
 COLUMNS: Shared = {
     "exclude": (Exclude, None),
     "categorical": (Categorical, None),
@@ -176,7 +153,6 @@ COLUMNS: Shared = {
     "missing": (MissingOption, Missing.error),
     "task": (TaskOption, Task.auto),
 }
-GROUPS: Shared = {"groups": (Groups, None)}
 READING: Shared = {
     "encoding": (Encoding, None),
     "sep": (Sep, None),
@@ -190,6 +166,7 @@ OUTPUT: Shared = {
     "no_report": (NoReport, False),
     "quiet": (Quiet, False),
 }
+TABLE = {"columns": COLUMNS | {"groups": (Groups, None)}, "reading": READING, "output": OUTPUT}
 # Options that do not change the result, and options that the command line always shows.
 SILENT, ALWAYS = {*OUTPUT, "n_jobs"}, {"method", "critic", "fdr", "seed"}
 

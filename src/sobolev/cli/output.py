@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -51,20 +50,15 @@ def save(result: SelectionResult, folder: Path) -> dict[str, Path]:
         The files by name.
     """
     made = [p for p in (folder, *folder.parents) if not p.exists()]
-    staging = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(dir=folder, prefix=".sobolev-"))
-        written = write_result(result, staging)
-        return {name: path.replace(folder / name) for name, path in written.items()}
+        with tempfile.TemporaryDirectory(
+            dir=folder, prefix=".sobolev-", ignore_cleanup_errors=True
+        ) as staging:
+            written = write_result(result, staging)
+            return {name: path.replace(folder / name) for name, path in written.items()}
     except BaseException:
-        if staging is not None:
-            shutil.rmtree(staging, ignore_errors=True)
-            staging = None
         for path in made:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
         raise
-    finally:
-        if staging is not None:
-            shutil.rmtree(staging, ignore_errors=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+import sobolev
 from sobolev._progress import listening
 from sobolev.cli.ending import INTERRUPTED
 from sobolev.cli.output import check_folder, save
@@ -32,7 +33,7 @@ def make_selector(
     critic: str,
     *,
     seed: int,
-    n_jobs: int | None,
+    n_jobs: int | None = None,
     fdr: float = 0.1,
     draws: int = 1,
     scheme: str | None = None,
@@ -50,27 +51,15 @@ def make_selector(
     if test_size is not None and not 0 < test_size <= 0.9:
         raise ValueError(f"--test-size {test_size:g} must lie between 0 and 0.9, such as 0.5.")
     threads = -1 if n_jobs is None else n_jobs
+    model = (sobolev.NeuralSIC if critic == "neural" else sobolev.ConvexSIC)(n_jobs=threads)
     if method == "rank":
-        return _sic(critic)(n_features_to_select=top, random_state=seed, n_jobs=threads)
+        return model.set_params(n_features_to_select=top, random_state=seed)
     options: dict[str, Any] = {"fdr": fdr, "random_state": seed}
-    model = _sic(critic)(n_jobs=threads)
     if method == "hrt":
         kind = Split if scheme == "split" else Forward
         test = kind() if test_size is None else kind(test_size=test_size)
         return HRTSelector(model, scheme=test, n_repeats=draws, n_jobs=threads, **options)
-    from sobolev.knockoffs import KnockoffSelector
-
-    return KnockoffSelector(model, n_draws=draws, n_jobs=n_jobs, **options)
-
-
-def _sic(critic: str) -> Any:
-    if critic == "neural":
-        from sobolev.neural import NeuralSIC
-
-        return NeuralSIC
-    from sobolev.convex import ConvexSIC
-
-    return ConvexSIC
+    return sobolev.KnockoffSelector(model, n_draws=draws, n_jobs=n_jobs, **options)
 
 
 def run(
@@ -92,8 +81,7 @@ def run(
         reporter.stage("reading")
         data = prepare(read_table(path, **reading), targets, **columns)
         tell_preparation(data, reporter)
-        with warnings.catch_warnings(record=True) as caught, listening(reporter):
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught, listening(reporter):
             reporter.stage("fitting")
             is_complete = fit(selector, data)
         said = plain_words(caught)

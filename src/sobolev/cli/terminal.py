@@ -11,6 +11,12 @@ from sobolev.cli.ending import one_line
 from sobolev.report import SelectionResult
 
 SHOWN, MOST_SHOWN = 20, 60
+# Numbers of each method beside the importance, by the headers of their columns.
+NUMBERS = {
+    "hrt": {"p": "pvalue", "q": "qvalue"},
+    "knockoffs": {"W": "statistic", "q": "qvalue"},
+    "rank": {},
+}
 
 
 class Reporter:
@@ -61,7 +67,7 @@ def print_table(result: SelectionResult) -> None:
     view.add_column("", justify="right", style="dim")
     view.add_column("feature", overflow="fold", min_width=8)
     view.add_column("importance", justify="right", no_wrap=True)
-    numbers = _numbers(result)
+    numbers = NUMBERS[result.method]
     for header in numbers:
         view.add_column(header, justify="right", no_wrap=True)
     view.add_column("selected", no_wrap=True)
@@ -86,14 +92,6 @@ def print_table(result: SelectionResult) -> None:
             "others have no p-value.",
             highlight=False,
         )
-
-
-def _numbers(result: SelectionResult) -> dict[str, str]:
-    return {
-        "hrt": {"p": "pvalue", "q": "qvalue"},
-        "knockoffs": {"W": "statistic", "q": "qvalue"},
-        "rank": {},
-    }[result.method]
 
 
 def _number(value: float) -> str:

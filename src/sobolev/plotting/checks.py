@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sobolev._typing import Array
-from sobolev.plotting.style import ACCENT, ACCENT_AREA, INK, OTHER, clean, cycle, shown_name
+from sobolev.plotting.style import ACCENT, ACCENT_AREA, INK, OTHER, clean, cycle, legend, shown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,9 @@ def dot_size(color: str) -> dict[str, Any]:
     return {"markersize": 3.5 if color == OTHER else 5.5, "markeredgewidth": 0}
 
 
-def draw_checks(ax: Axes, labels: Sequence[str], scores: Array, colors: Mapping[int, str]) -> None:
+def draw_checks(
+    ax: Axes, labels: Sequence[str], scores: Array, failing: Sequence[int]
+) -> dict[int, str]:
     """A row of dots for each check; dots in the tinted part fail and are in colour.
 
     Parameters
@@ -69,9 +71,15 @@ def draw_checks(ax: Axes, labels: Sequence[str], scores: Array, colors: Mapping[
         What each check looks at.
     scores : array of shape (n_columns, n_checks)
         See :func:`misfit_scores`; not drawn where NaN.
-    colors : mapping
-        Colours of the columns that fail, by position, the worst first.
+    failing : sequence of int
+        Positions of the columns that fail, the worst first.
+
+    Returns
+    -------
+    dict
+        Colours of the columns that fail.
     """
+    colors = failing_colors(failing)
     right = 1.06 * max(2.0, float(np.nanmax(scores, initial=0.0)))
     # Heights are fixed and spread evenly, so that dots hide each other less.
     height = 0.6 * ((np.arange(len(scores)) * 0.618) % 1 - 0.5)
@@ -93,6 +101,7 @@ def draw_checks(ax: Axes, labels: Sequence[str], scores: Array, colors: Mapping[
     ax.set(xlim=(-0.02 * right, right), ylim=(len(labels) - 0.5, -0.5))
     ax.set_xlabel("misfit: a check fails from 1 on")
     clean(ax)
+    return colors
 
 
 def _places(scores: Array, heights: Array, right: float, row: int) -> tuple[Array, Array]:
@@ -103,7 +112,7 @@ def _places(scores: Array, heights: Array, right: float, row: int) -> tuple[Arra
     return exact[first, 0], row + exact[first, 1]
 
 
-def legend(ax: Axes, names: Sequence[str], colors: Mapping[int, str], **options: Any) -> None:
+def name_failing(ax: Axes, names: Sequence[str], colors: Mapping[int, str], **options: Any) -> None:
     """Names of the worst columns, and how many more fail; beside the axes by default."""
     from matplotlib.lines import Line2D
 
@@ -116,12 +125,25 @@ def legend(ax: Axes, names: Sequence[str], colors: Mapping[int, str], **options:
         labels.append(f"and {len(colors) - len(named)} more")
         shades.append(MORE)
     dots = {"marker": "o", "linestyle": "", "markersize": 5}
-    place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} | options
-    ax.legend(
-        [Line2D([], [], color=shade, **dots) for shade in shades],  # type: ignore[arg-type]
-        labels,
-        frameon=False,
-        fontsize=8,
-        handletextpad=0.2,
-        **place,
-    )
+    lines = [Line2D([], [], color=shade, **dots) for shade in shades]  # type: ignore[arg-type]
+    legend(ax, lines, labels, handletextpad=0.2, **options)
+
+
+def diagnostics_of(given: Any) -> Any:
+    """The diagnostics that are given, or those of a fitted selector."""
+    if not hasattr(given, "fit"):
+        return given
+    if given.diagnostics_ is None:
+        raise ValueError("there are no diagnostics to draw; fit with diagnose=True.")
+    return given.diagnostics_
+
+
+def two_panels(ax: Axes | None, width: float) -> tuple[Axes, Axes | None]:
+    """The given axes alone, or two of a new figure, the first ``width`` times as wide."""
+    if ax is not None:
+        return ax, None
+    import matplotlib.pyplot as plt
+
+    ratio = {"width_ratios": [width, 1]}
+    _, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained", gridspec_kw=ratio)
+    return axes[0], axes[1]

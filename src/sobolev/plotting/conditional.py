@@ -10,10 +10,12 @@ from sobolev._typing import Array
 from sobolev.plotting.checks import (
     MORE,
     NAMED,
+    diagnostics_of,
     draw_checks,
     failing_colors,
-    legend,
     misfit_scores,
+    name_failing,
+    two_panels,
     verdict,
 )
 from sobolev.plotting.style import BAND, INK, OTHER, clean
@@ -55,36 +57,16 @@ def plot_conditional(diagnostics: Any, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         The axes of the curves.
     """
-    from sobolev.inference import HRTSelector
-
-    if isinstance(diagnostics, HRTSelector):
-        diagnostics = checked_diagnostics(diagnostics)
-    beside = None
-    if ax is None:
-        ax, beside = two_panels(1.35, 1)
+    diagnostics = diagnostics_of(diagnostics)
+    ax, beside = two_panels(ax, 1.35)
+    if beside is not None:
         draw_conditional_checks(beside, diagnostics)
     draw_calibration(ax, diagnostics)
     n, m = diagnostics.pit.shape
-    colors = _colors(diagnostics)
-    ax.set_title(f"{verdict(len(colors), m)} · {n} rows", loc="left", fontsize=11)
-    legend(beside or ax, diagnostics.names, colors)
+    colors = failing_colors(_failing(diagnostics))
+    clean(ax, f"{verdict(len(colors), m)} · {n} rows")
+    name_failing(beside or ax, diagnostics.names, colors)
     return ax
-
-
-def checked_diagnostics(selector: Any) -> Any:
-    """The diagnostics of a fitted selector."""
-    if selector.diagnostics_ is None:
-        raise ValueError("there are no diagnostics to draw; fit with diagnose=True.")
-    return selector.diagnostics_
-
-
-def two_panels(left: float, right: float) -> tuple[Axes, Axes]:
-    """Axes of a new figure, side by side, with widths in this ratio."""
-    import matplotlib.pyplot as plt
-
-    ratio = {"width_ratios": [left, right]}
-    _, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained", gridspec_kw=ratio)
-    return axes[0], axes[1]
 
 
 def draw_conditional_checks(ax: Axes, diagnostics: ConditionalDiagnostics) -> dict[int, str]:
@@ -93,9 +75,7 @@ def draw_conditional_checks(ax: Axes, diagnostics: ConditionalDiagnostics) -> di
 
     least = [THRESHOLDS[check] for check in LABELS]
     scores = misfit_scores(diagnostics.effects, diagnostics.qvalues, least, LEVEL)
-    colors = _colors(diagnostics)
-    draw_checks(ax, list(LABELS.values()), scores, colors)
-    return colors
+    return draw_checks(ax, list(LABELS.values()), scores, _failing(diagnostics))
 
 
 def draw_calibration(ax: Axes, diagnostics: ConditionalDiagnostics) -> None:
@@ -103,7 +83,7 @@ def draw_calibration(ax: Axes, diagnostics: ConditionalDiagnostics) -> None:
     from scipy.stats import kstwo
 
     n, m = diagnostics.pit.shape
-    colors = _colors(diagnostics)
+    colors = failing_colors(_failing(diagnostics))
     u = np.linspace(0, 1, min(n, POINTS) + 1)
     judged = np.isfinite(diagnostics.pit[0]) if n else np.zeros(m, dtype=bool)
     fine = [int(i) for i in np.flatnonzero(judged) if i not in colors]
@@ -127,10 +107,10 @@ def draw_calibration(ax: Axes, diagnostics: ConditionalDiagnostics) -> None:
     clean(ax)
 
 
-def _colors(diagnostics: ConditionalDiagnostics) -> dict[int, str]:
-    """Colours of the failing columns, by position among the diagnosed columns."""
+def _failing(diagnostics: ConditionalDiagnostics) -> list[int]:
+    """Positions of the failing columns among the diagnosed columns."""
     position = {int(j): i for i, j in enumerate(diagnostics.columns)}
-    return failing_colors([position[j] for j in diagnostics.failing])
+    return [position[j] for j in diagnostics.failing]
 
 
 def _deviation(pit: Array, u: Array) -> Array:

@@ -14,8 +14,8 @@ from sobolev.plotting.style import (
     SELECTED_AREA,
     clean,
     cycle,
+    legend,
     make_axes,
-    set_plainly,
     shown_name,
 )
 
@@ -68,12 +68,8 @@ def plot_effect(
     )
     ax = make_axes(ax, height=4.2)
     draw_effect(ax, effect)
-    alone = len(effect.labels) == 1
-    title = (
-        "partial effect: mean and middle 80 % of rows" if alone else "partial effect: mean of rows"
-    )
-    ax.set_title(title, loc="left", fontsize=11)
-    set_plainly(ax)
+    band = " and middle 80 %" if len(effect.labels) == 1 else ""
+    clean(ax, f"partial effect: mean{band} of rows")
     return ax
 
 
@@ -93,15 +89,7 @@ def draw_effect(ax: Axes, effect: PartialEffect) -> None:
         else "shift of the response\n(in standard deviations)"
     )
     if len(effect.labels) > 1:
-        ax.legend(
-            title="class" if effect.is_classes else "response",
-            title_fontsize=8,
-            alignment="left",
-            frameon=False,
-            fontsize=8,
-            loc="upper left",
-            bbox_to_anchor=(1.0, 1.0),
-        )
+        legend(ax, title="class" if effect.is_classes else "response")
     clean(ax)
 
 

@@ -20,6 +20,7 @@ from sobolev.plotting.style import (
     count_of,
     cycle,
     fitting_rows,
+    legend,
     make_axes,
     row_font,
     shown_name,
@@ -106,8 +107,7 @@ def plot_importances(
         ax.text(
             threshold, 0.01, f" {threshold:.3g}", color=ACCENT, va="bottom", transform=at_bottom
         )
-    ax.set_title(_title(d, order, chosen), loc="left", fontsize=11)
-    clean(ax)
+    clean(ax, _title(d, order, chosen))
     return ax
 
 
@@ -152,15 +152,7 @@ def plot_path(path: SICPath, *, highlight: int = 7, ax: Axes | None = None) -> A
     ax.set_xlabel("λ (sparse → dense)")
     ax.set_ylabel("importance η (share of the dependence)")
     title = f"{len(colors)} largest of {count_of(order.size, 'feature')}" if others else None
-    ax.legend(
-        title=title,
-        title_fontsize=8,
-        alignment="left",
-        frameon=False,
-        fontsize=8,
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-    )
+    legend(ax, title=title)
     clean(ax)
     return ax
 

@@ -160,8 +160,7 @@ def plot_interactions(
     pair = [shown_name(rows.names[positions[i]], 16) for i in (first, second)]
     title = f"strongest: {pair[0]} × {pair[1]}" if strengths.any() else "no interaction"
     more = f" · {k} of {asked} features" if asked > k else ""
-    ax.set_title(title + more, loc="left", fontsize=11)
-    clean(ax)
+    clean(ax, title + more)
     ax.spines[["left", "bottom"]].set_visible(False)
     return ax
 

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sobolev.plotting.checks import (
+    diagnostics_of,
     dot_size,
     draw_checks,
     failing_colors,
     layers,
-    legend,
     misfit_scores,
+    name_failing,
+    two_panels,
     verdict,
 )
-from sobolev.plotting.conditional import checked_diagnostics, two_panels
 from sobolev.plotting.style import INK, OTHER, clean
 
 if TYPE_CHECKING:
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
     from sobolev.knockoffs.diagnostics import KnockoffDiagnostics
 
-LABELS = {
-    "values": "values that the\ncolumn never has",
-    "mean": "mean",
-    "variance": "variance",
-    "correlation": "correlation with\nother columns",
-}
+LABELS = (
+    "values that the\ncolumn never has",
+    "mean",
+    "variance",
+    "correlation with\nother columns",
+)
 # A share of rows with wrong values that weighs as much as the smallest effect that counts.
 OFF_UNIT = 0.1
 # About the number of dots in a colour; the curve shows as well with every k-th.
@@ -54,18 +55,13 @@ def plot_knockoffs(diagnostics: Any, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         The axes of the checks.
     """
-    from sobolev.knockoffs import KnockoffSelector
-
-    if isinstance(diagnostics, KnockoffSelector):
-        diagnostics = checked_diagnostics(diagnostics)
-    beside = None
-    if ax is None:
-        ax, beside = two_panels(1.4, 1)
+    diagnostics = diagnostics_of(diagnostics)
+    ax, beside = two_panels(ax, 1.4)
+    if beside is not None:
         draw_likeness(beside, diagnostics)
     colors = draw_knockoff_checks(ax, diagnostics)
-    title = verdict(len(colors), len(diagnostics.names)) + _classifier(diagnostics)
-    ax.set_title(title, loc="left", fontsize=11)
-    legend(beside or ax, diagnostics.names, colors)
+    clean(ax, verdict(len(colors), len(diagnostics.names)) + _classifier(diagnostics))
+    name_failing(beside or ax, diagnostics.names, colors)
     return ax
 
 
@@ -79,9 +75,7 @@ def draw_knockoff_checks(ax: Axes, diagnostics: KnockoffDiagnostics) -> dict[int
     values = np.where(off > 0, 1 + off / OFF_UNIT, 0.0)
     values[np.isnan(moments[:, 0])] = np.nan
     scores = np.column_stack([values, moments])
-    colors = failing_colors(diagnostics.failing)
-    draw_checks(ax, list(LABELS.values()), scores, colors)
-    return colors
+    return draw_checks(ax, LABELS, scores, diagnostics.failing)
 
 
 def draw_likeness(ax: Axes, diagnostics: KnockoffDiagnostics) -> None:

@@ -188,8 +188,8 @@ def draw_null(ax: Axes, null: NullDistribution, limits: tuple[float, float]) -> 
         else "mean statistic of the held-out rows"
     )
     name = "" if null.feature is None else f"{shown_name(null.feature)}: "
-    ax.set_title(f"{name}p {_shown_pvalue(null.pvalue)}", loc="left", fontsize=11)
-    clean(ax)
+    shown = "< 1e-20" if null.pvalue < 1e-20 else f"= {null.pvalue:.2g}"
+    clean(ax, f"{name}p {shown}")
     ax.spines["left"].set_visible(False)
 
 
@@ -222,7 +222,3 @@ def _say_observed(ax: Axes, null: NullDistribution, low: float, high: float) -> 
         fontsize=9,
         color=SELECTED,
     )
-
-
-def _shown_pvalue(p: float) -> str:
-    return "< 1e-20" if p < 1e-20 else f"= {p:.2g}"

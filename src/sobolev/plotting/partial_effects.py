@@ -26,6 +26,8 @@ TAIL = 0.02
 MAX_RUG = 100
 # Share of the rows between lower and upper.
 BAND_SHARE = 0.8
+# Responses at which the witness is evaluated, with their weights.
+Levels = list[tuple[AnyArray, float]]
 
 
 @dataclass(frozen=True)
@@ -122,9 +124,13 @@ def partial_effect(
     j = rows.position(feature)
     column = rows.X[:, j]
     grid = _grid(column, n_grid)
-    sides = _class_sides(rows) if rows.classes is not None else _numeric_sides(rows)
+    if rows.classes is None:
+        labels, levels = rows.response_names, _response_levels(rows)
+    else:
+        labels = [str(label) for label in rows.classes]
+        levels = [[(np.array([label]), 1.0)] for label in rows.classes]
     drawn = rows.sample(max_rows, check_generator(random_state))
-    curves = np.stack([_curve(drawn, j, grid, side) for side in sides])
+    curves = np.stack([_curve(drawn, j, grid, weighted) for weighted in levels])
     tail = (1 - BAND_SHARE) / 2
     return PartialEffect(
         feature=rows.names[j],
@@ -132,36 +138,22 @@ def partial_effect(
         means=curves.mean(axis=1),
         lower=np.quantile(curves, tail, axis=1),
         upper=np.quantile(curves, 1 - tail, axis=1),
-        labels=[side.label for side in sides],
+        labels=labels,
         is_classes=rows.classes is not None,
         values=column,
     )
 
 
-@dataclass(frozen=True)
-class _Side:
-    """Responses at which the witness is evaluated, with their weights."""
-
-    label: str
-    levels: list[tuple[AnyArray, float]]
-
-
-def _curve(rows: Rows, j: int, grid: Array, side: _Side) -> Array:
+def _curve(rows: Rows, j: int, grid: Array, levels: Levels) -> Array:
     """The effect on each row at each value of the grid, (n, g)."""
     column, values = np.array([j]), grid[:, None]
-    parts = [weight * rows.evaluator(y).at(column, values) for y, weight in side.levels]
+    parts = [weight * rows.evaluator(y).at(column, values) for y, weight in levels]
     return np.sum(parts, axis=0, dtype=float)
 
 
-def _class_sides(rows: Rows) -> list[_Side]:
-    assert rows.classes is not None
-    return [_Side(str(c), [(np.array([c]), 1.0)]) for c in rows.classes]
-
-
-def _numeric_sides(rows: Rows) -> list[_Side]:
+def _response_levels(rows: Rows) -> list[Levels]:
     """Each response at its low and high quantile, the others at their medians."""
-    table = rows.numeric_responses()
-    sides = []
+    table, found = rows.numeric_responses(), []
     for k, column in enumerate(table.T):
         low, high = np.quantile(column, [LOW, HIGH])
         if low == high:
@@ -172,8 +164,8 @@ def _numeric_sides(rows: Rows) -> list[_Side]:
             row = np.median(table, axis=0, keepdims=True)
             row[0, k] = value
             levels.append((row[:, 0] if rows.one_response else row, sign / distance))
-        sides.append(_Side(rows.response_names[k], levels))
-    return sides
+        found.append(levels)
+    return found
 
 
 def rug_values(values: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sobolev._parameters import check_count, check_fraction, check_option
-from sobolev._typing import Array, Mask
+from sobolev._typing import Array, Index, Mask
 from sobolev.plotting._ranks import name_points, name_room, rank_axis, rank_points
 from sobolev.plotting.style import (
     ACCENT,
@@ -104,19 +104,17 @@ def plot_pvalues(
         support = np.nan_to_num(qvalues(p, procedure), nan=2.0) <= fdr
     chosen = check_mask("support", support, p.size)
     order = np.argsort(p, kind="stable")[: int(np.isfinite(p).sum())]
-    ax, many = _room(ax, order.size, max_features)
-    shown = shown_names(feature_names, p.size, INLINE if many else MAX_NAME)
+    ax, names, many = _rows(ax, order, feature_names, p.size, max_features)
     _draw_pvalues(
         ax,
-        *(p[order], chosen[order], [shown[j] for j in order]),
-        slope=fdr / max(_divisor(p[order], procedure), 1.0),
+        *(p[order], chosen[order], names),
+        slope=fdr / max(order.size * correction(p[order], procedure), 1.0),
         label=f"{LINES[procedure]} line at {100 * fdr:g} %",
         many=many,
     )
     tested = f"{order.size:,} of " if order.size < p.size else ""
     title = f"{int(chosen.sum()):,} selected at FDR {100 * fdr:g} %"
-    ax.set_title(f"{title} · {tested}{count_of(p.size, 'feature')} tested", loc="left", fontsize=11)
-    clean(ax)
+    clean(ax, f"{title} · {tested}{count_of(p.size, 'feature')} tested")
     return ax
 
 
@@ -206,22 +204,18 @@ def plot_knockoff_statistics(
     mirrored = values <= -lines[0] if given.size == lines.size == 1 else np.zeros_like(chosen)
     size = np.nan_to_num(np.abs(values))
     order = np.argsort(-size, kind="stable")[: int(np.count_nonzero(size))]
-    ax, many = _room(ax, order.size, max_features)
-    shown = shown_names(feature_names, values.size, INLINE if many else MAX_NAME)
-    _draw_statistics(
-        ax,
-        *(values[order], chosen[order], mirrored[order], [shown[j] for j in order]),
-        lines=lines,
-        many=many,
-    )
-    _say_zero(ax, int(np.count_nonzero(values == 0)))
+    ax, names, many = _rows(ax, order, feature_names, values.size, max_features)
+    _draw_statistics(ax, values[order], chosen[order], mirrored[order], names, lines, many)
+    zeros = int(np.count_nonzero(values == 0))
+    if zeros:  # they have no rank
+        said = f"{zeros:,} more are zero"
+        ax.text(0.01, 0.01, said, transform=ax.transAxes, fontsize=8, color=INK, va="bottom")
     title = f"{int(chosen.sum()):,} of {count_of(values.size, 'feature')} selected"
     if given.size == lines.size == 1:
         title += f" · {int(mirrored.sum()):,} beyond the mirror"
     elif threshold is not None and not lines.size:
         title += " · no threshold meets the level"
-    ax.set_title(title, loc="left", fontsize=11)
-    clean(ax)
+    clean(ax, title)
     return ax
 
 
@@ -258,25 +252,21 @@ def _draw_statistics(
         ax.legend(frameon=False, fontsize=8, loc="lower right")
 
 
-def _say_zero(ax: Axes, count: int) -> None:
-    """Features of statistic zero have no rank."""
-    if count:
-        said = f"{count:,} more are zero"
-        ax.text(0.01, 0.01, said, transform=ax.transAxes, fontsize=8, color=INK, va="bottom")
+def _rows(
+    ax: Axes | None, order: Index, feature_names: Any, d: int, max_features: int
+) -> tuple[Axes, list[str], bool]:
+    """The axes, the names by rank, and whether there are too many rows for a name each."""
+    rows = order.size
+    many = rows > (max_features if ax is None else min(max_features, fitting_rows(ax)))
+    ax = make_axes(ax, height=5.2 if many else 1.4 + 0.24 * max(rows, 4))
+    shown = shown_names(feature_names, d, INLINE if many else MAX_NAME)
+    return ax, [shown[j] for j in order], many
 
 
-def _room(ax: Axes | None, rows: int, max_features: int) -> tuple[Axes, bool]:
-    """The axes, and whether there are too many rows for a name each."""
-    if ax is not None:
-        return ax, rows > min(max_features, fitting_rows(ax))
-    many = rows > max_features
-    return make_axes(None, height=5.2 if many else 1.4 + 0.24 * max(rows, 4)), many
-
-
-def _divisor(p: Array, procedure: str) -> float:
-    """The number of tests, corrected as the procedure does it."""
+def correction(p: Array, procedure: str | None) -> float:
+    """The c of level · k / (c m), with which a procedure compares the k-th smallest p-value."""
     from sobolev.inference.multiple_testing import null_share
 
-    if procedure == "by":
-        return float(p.size * np.sum(1 / np.arange(1, p.size + 1)))
-    return float(p.size * null_share(p)) if procedure == "storey" and p.size else float(p.size)
+    if procedure == "by" and p.size:
+        return float(np.sum(1 / np.arange(1, p.size + 1)))
+    return null_share(p) if procedure == "storey" and p.size else 1.0

@@ -72,12 +72,21 @@ def cycle(count: int) -> list[str]:
     return [CYCLE[i % len(CYCLE)] for i in range(count)]
 
 
-def clean(ax: Axes) -> None:
-    """A quiet frame at the left and below only; no text is set by TeX."""
+def clean(ax: Axes, title: str | None = None) -> None:
+    """A quiet frame at the left and below only, and a title; no text is set by TeX."""
+    if title is not None:
+        ax.set_title(title, loc="left", fontsize=11)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(INK)
     ax.tick_params(color=INK)
     set_plainly(ax)
+
+
+def legend(ax: Axes, *entries: Any, title: str | None = None, **options: Any) -> None:
+    """A legend without a frame, beside the axes by default."""
+    look: dict[str, Any] = {"frameon": False, "fontsize": 8, "title_fontsize": 8}
+    place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} | options
+    ax.legend(*entries, title=title, alignment="left", **look, **place)
 
 
 def set_plainly(ax: Axes) -> None:
@@ -106,9 +115,9 @@ def row_font(ax: Axes, n_rows: int) -> float:
     return float(np.clip(72 * size_inches(ax)[1] / (1.15 * max(n_rows, 1)), MIN_FONT, 10.0))
 
 
-def count_of(count: int, singular: str, plural: str | None = None) -> str:
+def count_of(count: int, noun: str) -> str:
     """A number with its noun: ``1 feature``, ``3,000 features``."""
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+    return f"{count:,} {noun if count == 1 else noun + 's'}"
 
 
 def check_mask(name: str, mask: Any, d: int) -> Mask:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from sobolev._files import write_atomic
 from sobolev.report.html import render_report
 from sobolev.report.making import make_result
-from sobolev.report.result import COLUMNS, SCHEMA, SelectionResult
+from sobolev.report.result import COLUMNS, SCHEMA, SelectionResult, plain
 
 
 def write_report(
@@ -114,37 +110,13 @@ def result_json(result: SelectionResult) -> str:
         An object with "schema", the version of the layout, "features", a list of objects with the
         keys ``COLUMNS``, and the other fields of the result; pictures by title and caption only.
     """
-    records = result.table[list(COLUMNS)].to_dict(orient="records")
     content = {
         "schema": SCHEMA,
-        "method": result.method,
-        "targets": result.targets,
-        "fdr": result.fdr,
         "headline": result.headline,
         "selected": result.selected,
-        "features": records,
-        "data": result.data,
-        "settings": result.settings,
-        "versions": result.versions,
-        "warnings": result.warnings,
-        "seconds": result.seconds,
+        **vars(result),
+        "features": result.table[list(COLUMNS)].to_dict(orient="records"),
         "pictures": [{"title": p.title, "caption": p.caption} for p in result.pictures],
     }
+    del content["table"]
     return json.dumps(plain(content), allow_nan=False, ensure_ascii=False, indent=1) + "\n"
-
-
-def plain(value: Any) -> Any:
-    """Values that JSON can hold: NumPy numbers become numbers, other objects text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, np.ndarray, pd.Index, pd.Series)):
-        return [plain(item) for item in value]
-    if value is None or value is pd.NA:
-        return None
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    return str(value)

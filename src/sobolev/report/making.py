@@ -185,8 +185,7 @@ def _misfits(selector: Any, method: str) -> list[str]:
         from sobolev.conditionals.diagnostics import warn_if_misfit
     else:
         from sobolev.knockoffs.diagnostics import warn_if_misfit  # type: ignore[assignment]
-    with warnings_module.catch_warnings(record=True) as caught:
-        warnings_module.simplefilter("always")
+    with warnings_module.catch_warnings(record=True, action="always") as caught:
         warn_if_misfit(diagnostics)
     return [sentence(str(item.message)) for item in caught]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -86,8 +86,7 @@ def draw_pictures(selector: Any, X: Any, y: Any, result: SelectionResult) -> tup
     if result.method == "hrt":
         pictures += _tests(selector, units, result)
     if getattr(selector, "diagnostics_", None) is not None:
-        draw = _conditional if result.method == "hrt" else _knockoffs
-        pictures.append(draw(selector.diagnostics_))
+        pictures.append(_checks(result.method, selector.diagnostics_))
     return tuple(pictures)
 
 
@@ -176,36 +175,28 @@ def _null_panels(nulls: Sequence[NullDistribution]) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def _conditional(diagnostics: Any) -> Picture:
+def _checks(method: str, diagnostics: Any) -> Picture:
+    """Model checks, with the names of failing columns below, and a panel of every column."""
+    from sobolev.plotting.checks import NAMED, name_failing, verdict
     from sobolev.plotting.conditional import draw_calibration, draw_conditional_checks
-
-    checks = _checks(diagnostics, draw_conditional_checks)
-    figure, ax = panel(WIDTH, 3.1, left=0.9)
-    draw_calibration(ax, diagnostics)
-    ax.set_title("Calibration: near zero is right", loc="left", fontsize=11)
-    return Picture("Model of the columns", CONDITIONAL, (checks, figure))
-
-
-def _knockoffs(diagnostics: Any) -> Picture:
     from sobolev.plotting.knockoffs import draw_knockoff_checks, draw_likeness
 
-    checks = _checks(diagnostics, draw_knockoff_checks)
-    figure, ax = panel(WIDTH, 3.1, left=0.9)
-    draw_likeness(ax, diagnostics)
-    return Picture("Knockoffs", KNOCKOFFS, (checks, figure))
-
-
-def _checks(diagnostics: Any, draw: Callable[[Axes, Any], dict[int, str]]) -> Figure:
-    """A panel of checks, with the names of failing columns below."""
-    from sobolev.plotting.checks import NAMED, legend, verdict
-
     below = 0.2 * ((min(len(diagnostics.failing), NAMED + 1) + 1) // 2)
-    figure, ax = panel(WIDTH, 3.1 + below, left=1.25, right=0.65, bottom=0.55 + below)
-    colors = draw(ax, diagnostics)
+    checks, ax = panel(WIDTH, 3.1 + below, left=1.25, right=0.65, bottom=0.55 + below)
+    columns, beside = panel(WIDTH, 3.1, left=0.9)
+    if method == "hrt":
+        title, caption = "Model of the columns", CONDITIONAL
+        colors = draw_conditional_checks(ax, diagnostics)
+        draw_calibration(beside, diagnostics)
+        beside.set_title("Calibration: near zero is right", loc="left", fontsize=11)
+    else:
+        title, caption = "Knockoffs", KNOCKOFFS
+        colors = draw_knockoff_checks(ax, diagnostics)
+        draw_likeness(beside, diagnostics)
     ax.set_title(verdict(len(colors), len(diagnostics.names)), loc="left", fontsize=11)
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 0), "bbox_transform": figure.transFigure}
-    legend(ax, diagnostics.names, colors, ncols=2, **place)
-    return figure
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 0), "bbox_transform": checks.transFigure}
+    name_failing(ax, diagnostics.names, colors, ncols=2, **place)
+    return Picture(title, caption, (checks, columns))
 
 
 def panel(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -76,3 +77,16 @@ class SelectionResult:
     def headline(self) -> str:
         """The answer in one sentence."""
         return headline(self.table, self.fdr)
+
+
+def plain(value: Any) -> Any:
+    """Values that JSON can hold: NumPy numbers become numbers, other objects text."""
+    if hasattr(value, "tolist"):  # arrays, numbers of NumPy, columns
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [plain(item) for item in value]
+    if value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return value if value is None or isinstance(value, (int, float)) else str(value)

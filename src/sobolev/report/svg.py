@@ -9,32 +9,22 @@ from html import escape
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from sobolev.plotting.style import (
-    ACCENT,
-    ACCENT_AREA,
-    BAND,
-    BLANK,
-    GRID,
-    INK,
-    OTHER,
-    SELECTED,
-    SELECTED_AREA,
-)
+from sobolev.plotting import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Colours of the pictures, and the variables of the style sheet that stand for them.
 THEME = {
-    SELECTED: "--on",
-    OTHER: "--off",
-    ACCENT: "--bound",
-    INK: "--soft",
-    BAND: "--band",
-    GRID: "--line",
-    BLANK: "--line",
-    SELECTED_AREA: "--on-area",
-    ACCENT_AREA: "--bound-area",
+    style.SELECTED: "--on",
+    style.OTHER: "--off",
+    style.ACCENT: "--bound",
+    style.INK: "--soft",
+    style.BAND: "--band",
+    style.GRID: "--line",
+    style.BLANK: "--line",
+    style.SELECTED_AREA: "--on-area",
+    style.ACCENT_AREA: "--bound-area",
     "#000000": "--ink",
     "#ffffff": "--card",
 }

@@ -26,6 +26,7 @@ REFERENCES = {
     "storey": "Storey, J. D. (2002). A direct approach to false discovery rates. Journal of the "
     "Royal Statistical Society B 64, 479–498.",
 }
+_SIC = "the Sobolev Independence Criterion (Mroueh et al. 2019)"
 _CRITICS = {
     "convex": "a kernel critic (ConvexSIC)",
     "neural": "a neural network as critic (NeuralSIC)",
@@ -54,6 +55,22 @@ _PROCEDURES = {
     "by": "the procedure of Benjamini and Yekutieli (2001)",
     "storey": "the procedure of Benjamini and Hochberg (1995) with Storey's (2002) estimate of the "
     "proportion of true null hypotheses",
+}
+
+# What each method relies on.
+_ASSUMPTIONS = {
+    "hrt": {
+        "A wrong model of the features.": "The p-values are valid if the model of each feature "
+        "given the others is right. Take any warning above about columns that do not fit seriously."
+    },
+    "knockoffs": {
+        "A wrong model of the features.": "The level holds if the knockoffs imitate the features "
+        "well. Take any warning above about columns that do not fit seriously."
+    },
+    "rank": {
+        "Any cut in the list.": "Importances compare features with each other. They do not say "
+        "which ones differ from chance; use the method hrt or knockoffs for that."
+    },
 }
 
 
@@ -98,8 +115,8 @@ def references(result: SelectionResult) -> list[str]:
     """What the methods paragraph cites."""
     keys = ["sic"] if _uses_sic(result.settings) else []
     if result.method == "hrt":
-        procedure = _procedure(result.settings)
-        keys += ["hrt", *{"by": ["by"], "storey": ["bh", "storey"]}.get(procedure, ["bh"])]
+        procedure = result.settings.get("procedure", "bh")
+        keys += ["hrt", "bh", "storey"] if procedure == "storey" else ["hrt", procedure]
     if result.method == "knockoffs":
         keys += ["knockoffs"] + ["draws"] * (_draws(result.settings) > 1)
     return sorted(REFERENCES[key] for key in keys)
@@ -109,10 +126,7 @@ def _hrt(result: SelectionResult) -> list[str]:
     settings, m = result.settings, int(result.table["pvalue"].notna().sum())
     statistic = f"the loss of {_critic(settings)} as test statistic"
     if _uses_sic(settings):
-        statistic = (
-            "the Sobolev Independence Criterion (Mroueh et al. 2019) as test statistic, computed "
-            f"with {_critic(settings)}"
-        )
+        statistic = f"{_SIC} as test statistic, computed with {_critic(settings)}"
     text = [
         f"We tested which of {_features(result)} are associated with {_targets(result)} given all "
         f"other features, by the holdout randomization test (Tansey et al. 2022) with {statistic}.",
@@ -143,10 +157,9 @@ def _hrt(result: SelectionResult) -> list[str]:
             f"The test was repeated with {settings['n_repeats']} splits of the rows; the p-value "
             "of a feature is twice the median over the repetitions."
         )
-    text.append(
-        f"The p-values were adjusted by {_PROCEDURES[_procedure(settings)]} at a false discovery "
-        f"rate of {percent(result.fdr or 0)}."
-    )
+    procedure = _PROCEDURES[settings.get("procedure", "bh")]
+    level = percent(result.fdr or 0)
+    text.append(f"The p-values were adjusted by {procedure} at a false discovery rate of {level}.")
     return text
 
 
@@ -155,10 +168,7 @@ def _knockoffs(result: SelectionResult) -> list[str]:
     sampler = str(settings.get("sampler", "auto"))
     importances = f"the importances of {_critic(settings)}"
     if _uses_sic(settings):
-        importances = (
-            "the importances of the Sobolev Independence Criterion (Mroueh et al. 2019), computed "
-            f"with {_critic(settings)}"
-        )
+        importances = f"the importances of {_SIC}, computed with {_critic(settings)}"
     text = [
         f"We selected the features, among {_features(result)}, that are associated with "
         f"{_targets(result)} given all other features, by the knockoff filter (Candès et al. 2018) "
@@ -185,9 +195,8 @@ def _knockoffs(result: SelectionResult) -> list[str]:
 
 def _rank(result: SelectionResult) -> list[str]:
     return [
-        f"We ranked {_features(result)} by their share in the Sobolev Independence Criterion "
-        f"(Mroueh et al. 2019) with {_targets(result)}, computed on {_rows(result)} with "
-        f"{_critic(result.settings)}.",
+        f"We ranked {_features(result)} by their share in {_SIC} with {_targets(result)}, computed "
+        f"on {_rows(result)} with {_critic(result.settings)}.",
         "The ranking controls no error rate.",
     ]
 
@@ -225,60 +234,24 @@ def nothing(result: SelectionResult) -> str:
 
 def doubts(result: SelectionResult) -> list[tuple[str, str]]:
     """When not to trust the result: a short name and a sentence each."""
-    found = [
-        (
-            "Rows that belong together.",
-            "Repeated measurements, families, batches or time series break the assumption that "
-            "rows are independent; then the level does not hold.",
-        ),
-        (
-            "Unmeasured variables.",
-            "A selected feature is associated with the response given the other columns of this "
-            "table. It need not be a cause.",
-        ),
-    ]
+    found = _ASSUMPTIONS[result.method] | {
+        "Rows that belong together.": "Repeated measurements, families, batches or time series "
+        "break the assumption that rows are independent; then the level does not hold.",
+        "Unmeasured variables.": "A selected feature is associated with the response given the "
+        "other columns of this table. It need not be a cause.",
+        "Features that are nearly copies.": "Given its copy, a feature adds little: both can be "
+        "missed. Test them as a group.",
+    }
     if result.method == "rank":
-        found.insert(
-            0,
-            (
-                "Any cut in the list.",
-                "Importances compare features with each other. They do not say which ones differ "
-                "from chance; use the method hrt or knockoffs for that.",
-            ),
+        found["Features that are nearly copies."] = (
+            "They share one importance, so each of them can look unimportant."
         )
-        found.append(
-            (
-                "Features that are nearly copies.",
-                "They share one importance, so each of them can look unimportant.",
-            )
-        )
-        return found
-    model = {
-        "hrt": "The p-values are valid if the model of each feature given the others is right",
-        "knockoffs": "The level holds if the knockoffs imitate the features well",
-    }[result.method]
-    found.insert(
-        0,
-        (
-            "A wrong model of the features.",
-            f"{model}. Take any warning above about columns that do not fit seriously.",
-        ),
-    )
-    found.append(
-        (
-            "Features that are nearly copies.",
-            "Given its copy, a feature adds little: both can be missed. Test them as a group.",
-        )
-    )
     if result.method == "knockoffs" and _draws(result.settings) == 1:
-        found.append(
-            (
-                "One random draw.",
-                "Another seed gives other knockoffs and may select different features; with "
-                "several draws the selection depends less on the seed.",
-            )
+        found["One random draw."] = (
+            "Another seed gives other knockoffs and may select different features; with several "
+            "draws the selection depends less on the seed."
         )
-    return found
+    return list(found.items())
 
 
 def _critic(settings: Mapping[str, Any]) -> str:
@@ -289,11 +262,6 @@ def _critic(settings: Mapping[str, Any]) -> str:
 def _uses_sic(settings: Mapping[str, Any]) -> bool:
     """Whether the critic is one of the package, not a predictor."""
     return str(settings.get("critic", "convex")) in _CRITICS
-
-
-def _procedure(settings: Mapping[str, Any]) -> str:
-    procedure = str(settings.get("procedure") or "bh")
-    return procedure if procedure in _PROCEDURES else "bh"
 
 
 def _draws(settings: Mapping[str, Any]) -> int:

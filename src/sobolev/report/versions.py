@@ -17,11 +17,11 @@ def version_of(name: str) -> str | None:
         return None
 
 
-def versions() -> dict[str, str]:
-    """Versions of sobolev, Python and the packages that compute; of torch if it is in use."""
+def versions(*others: str) -> dict[str, str]:
+    """Versions of sobolev, Python, the packages that compute, torch if it is in use, and others."""
     from sobolev import __version__
 
-    names = (*CORE, "torch") if "torch" in sys.modules else CORE
+    names = (*CORE, "torch", *others) if "torch" in sys.modules else (*CORE, *others)
     found = {name: version_of(name) for name in names}
     return {
         "sobolev": __version__,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,10 +44,8 @@ def kind_of(column: pd.Series) -> str:
         return "numeric"
     if all(isinstance(value, (bool, np.bool_)) for value in present):
         return "categorical"
-    if not all(
-        isinstance(value, str) or np.isscalar(value) or _is_number(value) for value in present
-    ):
-        return "other" if not all(hasattr(value, "isoformat") for value in present) else "date"
+    if not all(np.isscalar(value) for value in present):
+        return "date" if all(hasattr(value, "isoformat") for value in present) else "other"
     numbers = pd.to_numeric(present.astype(str), errors="coerce")
     if numbers.notna().all():
         return "numeric"
@@ -61,14 +58,6 @@ def kind_of(column: pd.Series) -> str:
             f"{text.iloc[0]!r}; pass --decimal ,"
         )
     return "date" if text.str.match(_DATE.pattern).all() else "categorical"
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _text_among_numbers(column: pd.Series, texts: pd.Series) -> str:

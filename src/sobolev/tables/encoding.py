@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,31 +47,26 @@ def encode(
     parts: dict[str, np.ndarray] = {}
     places: dict[str, list[int]] = {}
     for name, column in columns.items():
-        found = (
-            _indicators(name, column, reference)
-            if kinds[name] == "categorical"
-            else {name: column.to_numpy(dtype=float)}
-        )
+        found: Any = {name: column}
+        if kinds[name] == "categorical":
+            found = _indicators(name, column, reference)
         begin = len(parts)
         for label, values in found.items():
             while label in parts or (label != name and label in columns):
                 label += "'"
-            parts[label] = values
+            parts[label] = values.to_numpy(dtype=float)
         places[name] = list(range(begin, len(parts)))
     X = pd.DataFrame(parts)
     variables, merged = _merge(places, kinds, groups)
     return X, variables, merged
 
 
-def _indicators(name: str, column: pd.Series, reference: bool) -> dict[str, np.ndarray]:
+def _indicators(name: str, column: pd.Series, reference: bool) -> pd.DataFrame:
     """One indicator for each category; one indicator for two categories."""
-    levels = sorted(column.unique())
-    if len(levels) == 2:
-        levels = levels[1:]
-    elif reference:
-        frequent = column.mode().iloc[0]
-        levels = [level for level in levels if level != frequent]
-    return {f"{name}={level}": (column == level).to_numpy(dtype=float) for level in levels}
+    found = pd.get_dummies(column, prefix=name, prefix_sep="=", dtype=float)
+    if found.shape[1] == 2:
+        return found.iloc[:, 1:]
+    return found.drop(columns=found.sum().idxmax()) if reference else found
 
 
 def _merge(

@@ -9,7 +9,7 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -90,11 +90,6 @@ def first_line(error: BaseException) -> str:
 
 
 @contextmanager
-def _plain(raw: Any) -> Iterator[Any]:
-    yield raw
-
-
-@contextmanager
 def _only_member(raw: Any) -> Iterator[Any]:
     with zipfile.ZipFile(raw) as archive:
         inside = [n for n in archive.namelist() if not n.endswith("/") and "__MACOSX" not in n]
@@ -120,7 +115,7 @@ def _zstandard(raw: Any) -> Iterator[Any]:
 
 
 _OPENERS: dict[str, Callable[[Any], Any]] = {
-    "": _plain,
+    "": nullcontext,
     ".gz": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,

@@ -214,8 +214,8 @@ def _is_constant(column: pd.Series) -> bool:
 
 
 def _together(y: Mapping[str, pd.Series]) -> Any:
-    columns = [c.to_numpy(dtype=object if c.dtype == object else float) for c in y.values()]
-    if len(columns) == 1:
-        return columns[0].astype(str) if columns[0].dtype == object else columns[0]
-    named = {n: pd.Series(c, dtype=c.dtype) for n, c in zip(y, columns, strict=True)}
-    return pd.DataFrame(named)
+    columns = {name: column.reset_index(drop=True) for name, column in y.items()}
+    if len(columns) > 1:
+        return pd.DataFrame(columns)
+    only = next(iter(columns.values())).to_numpy()
+    return only.astype(str) if only.dtype == object else only

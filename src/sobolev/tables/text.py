@@ -6,7 +6,6 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,23 +21,6 @@ MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 SAMPLE = 1 << 16
 SAMPLE_LINES = 20
 ROW_NAMES = "row names"
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Layout of a text table.
-
-    Attributes
-    ----------
-    encoding, delimiter : str
-        Encoding of the file and delimiter of its fields.
-    names : tuple of str
-        Names of all columns, including row names that the header leaves out.
-    """
-
-    encoding: str
-    delimiter: str
-    names: tuple[str, ...]
 
 
 def read_text(
@@ -58,18 +40,19 @@ def read_text(
     if len(decimal) != 1:
         raise ValueError(f"--decimal {decimal!r} must be one character.")
     try:
-        layout = examine(path, packed, encoding, delimiter, spaces=kind in (".txt", ".dat"))
-        if decimal == layout.delimiter:
+        spaces = kind in (".txt", ".dat")
+        detected, delimiter, names = examine(path, packed, encoding, delimiter, spaces=spaces)
+        if decimal == delimiter:
             raise ValueError(
                 f"{path.name!r} has {decimal!r} as delimiter between columns; check --decimal."
             )
         with open_table(path, packed) as stream:
             return pd.read_csv(
-                io.TextIOWrapper(stream, encoding=layout.encoding, newline=""),
-                sep=layout.delimiter,
+                io.TextIOWrapper(stream, encoding=detected, newline=""),
+                sep=delimiter,
                 decimal=decimal,
                 header=0,
-                names=list(layout.names),
+                names=names,
                 index_col=False,
                 na_values=list(na),
                 skipinitialspace=True,
@@ -96,8 +79,11 @@ def read_text(
 
 def examine(
     path: Path, packed: str, encoding: str | None, delimiter: str | None, *, spaces: bool = False
-) -> Layout:
-    """Detect the layout; every line must have as many fields as the header."""
+) -> tuple[str, str, list[str]]:
+    """Detect encoding, delimiter and names of all columns.
+
+    Every line must have as many fields as the header, which may leave out the row names.
+    """
     with open_table(path, packed) as stream:
         sample = stream.read(SAMPLE)
         encoding = encoding or MARKS.get(sample[:2], "utf-8-sig")
@@ -112,7 +98,7 @@ def examine(
             raise ValueError(f"{path.name!r} is empty.")
         names = [name.strip() for name in header[1]]
         refuse_duplicates(path, names)
-        return Layout(encoding, delimiter, tuple(_check_rows(path, names, rows)))
+        return encoding, delimiter, _check_rows(path, names, rows)
 
 
 def sniff(sample: str, *, spaces: bool = False) -> str:
