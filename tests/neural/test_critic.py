@@ -74,7 +74,7 @@ def test_a_fit_of_checked_rows_is_the_same_fit(fitted):
 
 def test_for_more_rows_the_penalty_is_lighter(fitted):
     estimator, _ = fitted
-    more = estimator.for_more_rows(2.0)
+    more = estimator.for_more_rows(100, 200)
     assert more.lam == estimator.lam_ / 2
     assert more is not estimator
     assert estimator.lam == estimator.lam_
