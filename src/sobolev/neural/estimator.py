@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sobolev import criterion
 from sobolev._parameters import check_number, check_option
 from sobolev._random import RandomState
 from sobolev._sample import Sample, spread
 from sobolev._typing import AnyArray, Array
-from sobolev.criterion import Decomposition, Explanation
-from sobolev.neural._base import NeuralEstimator, Training
+from sobolev.criterion import Decomposition, Explanation, Groups
+from sobolev.neural._base import NeuralEstimator
 from sobolev.neural.critics import BilinearCritic, resolve_critic
 from sobolev.neural.evaluation import NeuralEvaluator
 from sobolev.neural.explanation import explain_witness
@@ -195,10 +194,10 @@ class NeuralSIC(NeuralEstimator):
         """Fit to rows that were checked at the door; ``weights`` are probabilities."""
         check_number("rho", self.rho)
         check_option("measure", self.measure, MEASURES)
-        training = self._fit(X, y, weights)
+        sample, recipe = self._fit(X, y, weights)
         self.rho_ = float(self.rho)
-        self.reference_ = _reference(training.sample, training.seed)
-        self._store_decomposition(training)
+        self.reference_ = _reference(sample, recipe.seed)
+        self._store_decomposition(recipe.groups)
         return self
 
     def witness(self, X: Any, y: Any) -> Array:
@@ -226,13 +225,10 @@ class NeuralSIC(NeuralEstimator):
         if not any(e.network.pairs for e in self._ensembles):
             members = [h for e in self._ensembles for h in network_values(e.network, x, None)]
             h = np.mean(members, axis=0)
-            found = criterion.risk(np.sum(h * psi.T, axis=0), np.sum(h**2, axis=0), self.rho_)
-        else:
-            drawn = np.repeat(self.reference_[:, None], x.shape[0], axis=1)
-            f = self._witness(x, np.concatenate([psi[None], drawn]))
-            second, mean = np.mean(f[1:] ** 2, axis=0), np.mean(f[1:], axis=0)
-            found = criterion.risk(f[0], second, self.rho_, mean)
-        return np.asarray(found)
+            return np.asarray(ExactSIC(self.rho_).risk(h[None], psi[None, None])[0])
+        drawn = np.repeat(self.reference_[:, None], x.shape[0], axis=1)
+        f = self._witness(x, np.concatenate([psi[None], drawn]))
+        return np.asarray(PairedSIC(self.rho_).risk(f[None], psi)[0])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean risk, the held-out criterion."""
@@ -294,13 +290,13 @@ class NeuralSIC(NeuralEstimator):
                 members += list(np.einsum("ekn,cnk->ecn", h, psi))
         return np.mean(members, axis=0, dtype=float)
 
-    def _store_decomposition(self, training: Training) -> None:
+    def _store_decomposition(self, groups: Groups | None) -> None:
         """The terms of the criterion, averaged over members."""
-        moments = [e.moments for e in training.ensembles]
-        eta = np.concatenate([e.eta for e in training.ensembles])
+        moments = [e.moments for e in self._ensembles]
+        eta = np.concatenate([e.eta for e in self._ensembles])
         weights = 1 / eta
-        if training.groups is not None:
-            weights = np.stack([training.groups.feature_weights(row) for row in eta])
+        if groups is not None:
+            weights = np.stack([groups.feature_weights(row) for row in eta])
         squared = np.concatenate([m.squared for m in moments])
         per_feature = np.mean(0.5 * self.lam_ * squared * weights, axis=0)
         self.decomposition_ = Decomposition(

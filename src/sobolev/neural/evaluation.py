@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from sobolev import criterion
 from sobolev._typing import AnyArray, Array, Index
@@ -57,9 +58,9 @@ class NeuralEvaluator:
         center, scale = self.standardizer.center[columns], self.standardizer.scale[columns]
         values, found = (nodes[:, :, kept] - center) / scale, self.position[columns]
         step = max(1, CHUNK_ROWS // (values.shape[1] * (1 + len(self.reference))))
-        slices = [slice(start, start + step) for start in range(0, values.shape[0], step)]
         rule = self._exact if self.exact else self._paired
-        return np.concatenate([rule(rows, found, values[rows]) for rows in slices])
+        chunks = gen_batches(values.shape[0], step)
+        return np.concatenate([rule(rows, found, values[rows]) for rows in chunks])
 
     def _exact(self, rows: slice, columns: Index, values: Array) -> Array:
         """Critics h(x)' psi(y): expectations over the response are exact."""

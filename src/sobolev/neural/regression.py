@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -238,9 +239,7 @@ class SobolevClassifier(ClassifierMixin, _SobolevPredictor):
         -------
         array of shape (n, n_classes)
         """
-        scores = self._outputs(X)
-        scores = np.exp(scores - scores.max(axis=2, keepdims=True))
-        return np.asarray((scores / scores.sum(axis=2, keepdims=True)).mean(axis=0))
+        return np.asarray(softmax(self._outputs(X), axis=2).mean(axis=0))
 
     def predict(self, X: Any) -> AnyArray:
         """The most probable class of each row."""
