@@ -187,5 +187,6 @@ class WithoutColumn:
     column: int
 
     def __call__(self, X: Array) -> Array:
+        """Leave out the column and call the function."""
         found: Array = self.function(np.delete(X, self.column, axis=1))
         return found

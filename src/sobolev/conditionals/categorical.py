@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ STRENGTHS = (0.003, 0.03, 0.3)
 SMOOTHING = 0.01
 
 
+@dataclass(eq=False, repr=False)
 class CategoricalConditional(Conditional):
     """Conditional distributions of columns with few values, by a classifier.
 
@@ -44,12 +46,9 @@ class CategoricalConditional(Conditional):
     array([0., 1.])
     """
 
-    def __init__(
-        self, classifier: Any = None, n_folds: int = 5, random_state: RandomState = 0
-    ) -> None:
-        self.classifier = classifier
-        self.n_folds = n_folds
-        self.random_state = random_state
+    classifier: Any = None
+    n_folds: int = 5
+    random_state: RandomState = 0
 
     def learn(self, X: Array) -> None:
         """Store the rows; the model of a column is fitted on first use."""

@@ -29,6 +29,7 @@ MOMENTUM, TINY = 0.1, 1e-5
 Codes = NDArray[np.int32]
 
 
+@dataclass(eq=False, repr=False)
 class NeuralConditional(Conditional):
     """One network for all columns: the conditional distribution of entry j given the rest of a row.
 
@@ -90,25 +91,14 @@ class NeuralConditional(Conditional):
     (200, 100)
     """
 
-    def __init__(
-        self,
-        n_bins: int = 100,
-        hidden: int = 200,
-        n_layers: int = 3,
-        epochs: int = 100,
-        batch_size: int = 128,
-        learning_rate: float = 3e-3,
-        n_folds: int = 5,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.n_bins = n_bins
-        self.hidden = hidden
-        self.n_layers = n_layers
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.n_folds = n_folds
-        self.random_state = random_state
+    n_bins: int = 100
+    hidden: int = 200
+    n_layers: int = 3
+    epochs: int = 100
+    batch_size: int = 128
+    learning_rate: float = 3e-3
+    n_folds: int = 5
+    random_state: RandomState = 0
 
     def learn(self, X: Array) -> None:
         """Train one network for all rows and one without each fold."""

@@ -27,6 +27,7 @@ from sobolev.conditionals.ridge import RidgeColumns
 CLEAR = 3.0
 
 
+@dataclass(eq=False, repr=False)
 class ResidualConditional(Conditional):
     """Conditional distributions as a prediction from the other columns plus a residual.
 
@@ -61,19 +62,11 @@ class ResidualConditional(Conditional):
     (200, 100)
     """
 
-    def __init__(
-        self,
-        regressor: Any = None,
-        scale: Any = "auto",
-        n_folds: int = 5,
-        n_nodes: int = N_NODES,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.regressor = regressor
-        self.scale = scale
-        self.n_folds = n_folds
-        self.n_nodes = n_nodes
-        self.random_state = random_state
+    regressor: Any = None
+    scale: Any = "auto"
+    n_folds: int = 5
+    n_nodes: int = N_NODES
+    random_state: RandomState = 0
 
     def learn(self, X: Array) -> None:
         """Fit the ridge regressions; other regressors are fitted on first use."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ MEASURES = {"product": 0.0, "mixture": 0.5, "joint": 1.0}
 REFERENCE_RESPONSES = 32
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NeuralSIC(NeuralEstimator):
     r"""Feature selection by the neural Sobolev Independence Criterion.
 
@@ -138,38 +140,20 @@ class NeuralSIC(NeuralEstimator):
     array([0, 1, 2, 3, 4, 5])
     """
 
-    def __init__(
-        self,
-        *,
-        critic: Any = "bilinear",
-        lam: float | str = 0.01,
-        rho: float = 1.0,
-        measure: str = "product",
-        optimizer: Optimizer | None = None,
-        boosting: Any = 1,
-        target: Any = "auto",
-        feature_groups: Any = None,
-        n_features_to_select: int | float | None = None,
-        threshold: float | None = None,
-        cv: Any = 5,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.critic = critic
-        self.lam = lam
-        self.rho = rho
-        self.measure = measure
-        self.optimizer = optimizer
-        self.boosting = boosting
-        self.target = target
-        self.feature_groups = feature_groups
-        self.n_features_to_select = n_features_to_select
-        self.threshold = threshold
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    critic: Any = "bilinear"
+    lam: float | str = 0.01
+    rho: float = 1.0
+    measure: str = "product"
+    optimizer: Optimizer | None = None
+    boosting: Any = 1
+    target: Any = "auto"
+    feature_groups: Any = None
+    n_features_to_select: int | float | None = None
+    threshold: float | None = None
+    cv: Any = 5
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
