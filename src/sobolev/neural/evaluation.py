@@ -14,6 +14,7 @@ from sklearn.utils import gen_batches
 from sobolev import criterion
 from sobolev._typing import AnyArray, Array, Index
 from sobolev.critic import quantile_nodes
+from sobolev.neural.objectives import PairedSIC
 
 # Rows times copies evaluated at once: their activations stay in the cache.
 CHUNK_ROWS = 2**13
@@ -88,8 +89,7 @@ class NeuralEvaluator:
         if self.statistic == "witness":
             witness: Array = f[0]
             return witness
-        second, mean = np.mean(f[1:] ** 2, axis=0), np.mean(f[1:], axis=0)
-        return np.asarray(criterion.risk(f[0], second, self.rho, mean))
+        return np.asarray(PairedSIC(self.rho).risk(f[None], psi)[0])
 
     def _moved(self, rows: slice, columns: Index, values: Array, y: Array | None) -> list[AnyArray]:
         """Values (E, C, n Q) of each network with the columns replaced by values (n, Q, c)."""
