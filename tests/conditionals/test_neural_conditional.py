@@ -20,6 +20,7 @@ from sobolev.conditionals.neural import (
     _positions,
     _train,
 )
+from sobolev.neural.arrays import map_arrays
 
 torch = pytest.importorskip("torch")
 
@@ -154,7 +155,7 @@ def test_minibatches_hold_the_rows_of_their_network():
 
 def alone(X, rows, start, e, check, spec, rngs):
     """Network e trained by itself, in the words of torch."""
-    one = start.map(lambda array: torch.tensor(array[e]))
+    one = map_arrays(start, lambda array: torch.tensor(array[e]))
     for parameter in one.trained:
         parameter.requires_grad_(True)
     adam = torch.optim.Adam(one.trained, lr=spec.learning_rate)
@@ -196,7 +197,7 @@ def test_outputs_are_normalised_by_the_running_moments():
     rng = np.random.default_rng(0)
     X, columns = rng.standard_normal((40, 3)), rng.integers(3, size=40)
     net = _Networks.start(X, [np.arange(40)], NeuralConditional(n_bins=5, hidden=4), [rng])
-    net = net.map(lambda array: array + 0.3 * rng.random(array.shape).astype(np.float32))
+    net = map_arrays(net, lambda array: array + 0.3 * rng.random(array.shape).astype(np.float32))
     z = (X - net.center[0]) / net.scale[0]
     z[np.arange(40), columns] = 0
     for k in range(3):

@@ -13,7 +13,7 @@ from sobolev.neural import BigCritic, BilinearCritic, DenseNetwork, SmallCritic
 from sobolev.neural.arrays import Keep, activation, namespace, to_device, to_numpy
 from sobolev.neural.importances import GroupIndex
 from sobolev.neural.layers import Stack, matmul, outer
-from sobolev.neural.networks import Bilinear, Branched
+from sobolev.neural.networks import Branched, Product
 from sobolev.neural.objectives import CrossEntropy, ExactSIC, PairedSIC, SquaredError
 from sobolev.neural.torch_backend import Wrapped, double_backpropagation
 from sobolev.neural.training import closed_form
@@ -128,13 +128,14 @@ def row_perceptron(net, e, z, J, y, keeps):
 
 def row_network(net, e, x, J, y, keeps):
     """Outputs at one row, (o,), and their derivative, (d, o)."""
-    if isinstance(net, (Branched, Bilinear)):
+    if isinstance(net, Branched):
         x, J = row_stack(net.branch_x, e, x, J, keeps)
         y, _ = row_stack(net.branch_y, e, y, np.zeros((1, len(y))), keeps)
-    if isinstance(net, Bilinear):
+        net = net.joint
+    if isinstance(net, Product):
         right = net.V[e] @ y
         return np.array([x @ right]), (J @ right)[:, None]
-    return row_perceptron(net.joint if isinstance(net, Branched) else net, e, x, J, y, keeps)
+    return row_perceptron(net, e, x, J, y, keeps)
 
 
 def row_keeps(batch, e, copy, n):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -166,12 +167,26 @@ def fold_numbers(n: int, n_folds: int, random_state: RandomState) -> Index:
     return np.asarray(rng.permutation(n) % min(n_folds, n), dtype=np.intp)
 
 
-def cross_fitted(rows: Index, out_of_fold: Array, fresh: Array) -> Array:
-    """Out-of-fold predictions for fitted rows, predictions of the full model for new rows.
+def cross_fitted(X: Array, rows: Index, held_out: Array, model: Any) -> Array:
+    """Out-of-fold predictions for fitted rows, predictions of the model for new rows.
 
-    ``out_of_fold`` has one entry for each fitted row, ``fresh`` one for each requested row.
+    ``held_out`` has one entry for each fitted row, ``rows`` is as in :meth:`Conditional.grid`.
     """
-    found = fresh.copy()
-    old = rows >= 0
-    found[old] = out_of_fold[rows[old]]
+    found = held_out[rows]
+    new = rows < 0
+    if new.any():
+        found[new] = model(X[new])
     return found
+
+
+@dataclass(frozen=True)
+class WithoutColumn:
+    """A function of all columns except one, called with all of them."""
+
+    function: Any
+    column: int
+
+    def __call__(self, X: Array) -> Array:
+        """Leave out the column and call the function."""
+        found: Array = self.function(np.delete(X, self.column, axis=1))
+        return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sobolev._random import RandomState
 from sobolev._typing import Array, Index
-from sobolev.conditionals.base import Conditional, cross_fitted, fold_numbers
+from sobolev.conditionals.base import Conditional, WithoutColumn, cross_fitted, fold_numbers
 
 # Values of the parameter C of the default classifier.
 STRENGTHS = (0.003, 0.03, 0.3)
@@ -21,6 +22,7 @@ STRENGTHS = (0.003, 0.03, 0.3)
 SMOOTHING = 0.01
 
 
+@dataclass(eq=False, repr=False)
 class CategoricalConditional(Conditional):
     """Conditional distributions of columns with few values, by a classifier.
 
@@ -44,12 +46,9 @@ class CategoricalConditional(Conditional):
     array([0., 1.])
     """
 
-    def __init__(
-        self, classifier: Any = None, n_folds: int = 5, random_state: RandomState = 0
-    ) -> None:
-        self.classifier = classifier
-        self.n_folds = n_folds
-        self.random_state = random_state
+    classifier: Any = None
+    n_folds: int = 5
+    random_state: RandomState = 0
 
     def learn(self, X: Array) -> None:
         """Store the rows; the model of a column is fitted on first use."""
@@ -60,11 +59,7 @@ class CategoricalConditional(Conditional):
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
         """The values of column j with their probabilities in each row."""
         values, held_out, model = self._column(j)
-        new = rows < 0
-        fresh = np.full((X.shape[0], values.size), 1 / values.size)
-        if new.any():
-            fresh[new] = model(X[new])
-        weights = cross_fitted(rows, held_out, fresh)
+        weights = cross_fitted(X, rows, held_out, model)
         return np.broadcast_to(values, weights.shape).copy(), weights
 
     def _column(self, j: int) -> tuple[Array, Array, Any]:
@@ -80,8 +75,9 @@ class CategoricalConditional(Conditional):
                 if likelihood > best:
                     best, chosen = likelihood, (classifier, held_out)
             assert chosen is not None
-            model = _Full(chosen[0], rest, codes, frequencies, j)
-            self._columns[j] = (values, chosen[1], model)
+            # The classifier is fitted to all rows on first use by a new row.
+            model = partial(_probabilities, chosen[0], rest, codes, frequencies)
+            self._columns[j] = (values, chosen[1], WithoutColumn(model, j))
         return self._columns[j]
 
     def _candidates(self) -> list[Any]:
@@ -97,28 +93,13 @@ class CategoricalConditional(Conditional):
         for k in range(int(self.folds_.max()) + 1):
             test = self.folds_ == k
             held_out[test] = _probabilities(
-                classifier, rest[~test], codes[~test], rest[test], frequencies
+                classifier, rest[~test], codes[~test], frequencies, rest[test]
             )
         return held_out
 
 
-@dataclass(frozen=True)
-class _Full:
-    """The classifier fitted to all rows, on first use by a new row."""
-
-    classifier: Any
-    rest: Array
-    codes: Index
-    frequencies: Array
-    column: int
-
-    def __call__(self, X: Array) -> Array:
-        asked = np.delete(X, self.column, axis=1)
-        return _probabilities(self.classifier, self.rest, self.codes, asked, self.frequencies)
-
-
 def _probabilities(
-    classifier: Any, rest: Array, codes: Index, asked: Array, frequencies: Array
+    classifier: Any, rest: Array, codes: Index, frequencies: Array, asked: Array
 ) -> Array:
     """Smoothed probabilities of all values, also of values that a fold does not contain."""
     if rest.shape[1] == 0 and np.ptp(codes) > 0:  # no other column: the frequencies

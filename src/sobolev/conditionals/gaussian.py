@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def estimate_covariance(X: Array, estimator: Any = None) -> tuple[Array, Array]:
     return center + scale * location, np.asarray(fitted.covariance_) * np.outer(scale, scale)
 
 
+@dataclass(eq=False, repr=False)
 class GaussianConditional(Conditional):
     """Conditional distributions of jointly normal columns.
 
@@ -63,17 +65,10 @@ class GaussianConditional(Conditional):
     (200, 100)
     """
 
-    def __init__(
-        self,
-        covariance: Any = None,
-        n_folds: int = 5,
-        n_nodes: int = N_NODES,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.covariance = covariance
-        self.n_folds = n_folds
-        self.n_nodes = n_nodes
-        self.random_state = random_state
+    covariance: Any = None
+    n_folds: int = 5
+    n_nodes: int = N_NODES
+    random_state: RandomState = 0
 
     def learn(self, X: Array) -> None:
         """Estimate the covariance from all rows, and from all rows except each fold."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sobolev.conditionals.residual import ResidualConditional
 MAX_CATEGORIES = 10
 
 
+@dataclass(eq=False, repr=False)
 class MixedConditional(Conditional):
     """A categorical model for columns with few values and a continuous model for the others.
 
@@ -43,12 +45,9 @@ class MixedConditional(Conditional):
     ((200, 100), (200, 2))
     """
 
-    def __init__(
-        self, continuous: Any = None, categorical: Any = None, max_categories: int = MAX_CATEGORIES
-    ) -> None:
-        self.continuous = continuous
-        self.categorical = categorical
-        self.max_categories = max_categories
+    continuous: Any = None
+    categorical: Any = None
+    max_categories: int = MAX_CATEGORIES
 
     def learn(self, X: Array) -> None:
         """Fit the categorical and the continuous model."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from sobolev._parameters import check_count, check_number
 from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array, Index
 from sobolev.conditionals.base import Conditional, fold_numbers
 from sobolev.exceptions import DivergenceError
+from sobolev.neural.arrays import map_arrays, one_thread
 
 # Epochs after which the learning rate is halved, as in the paper.
 HALVED = 20
@@ -27,6 +29,7 @@ MOMENTUM, TINY = 0.1, 1e-5
 Codes = NDArray[np.int32]
 
 
+@dataclass(eq=False, repr=False)
 class NeuralConditional(Conditional):
     """One network for all columns: the conditional distribution of entry j given the rest of a row.
 
@@ -88,30 +91,18 @@ class NeuralConditional(Conditional):
     (200, 100)
     """
 
-    def __init__(
-        self,
-        n_bins: int = 100,
-        hidden: int = 200,
-        n_layers: int = 3,
-        epochs: int = 100,
-        batch_size: int = 128,
-        learning_rate: float = 3e-3,
-        n_folds: int = 5,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.n_bins = n_bins
-        self.hidden = hidden
-        self.n_layers = n_layers
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.n_folds = n_folds
-        self.random_state = random_state
+    n_bins: int = 100
+    hidden: int = 200
+    n_layers: int = 3
+    epochs: int = 100
+    batch_size: int = 128
+    learning_rate: float = 3e-3
+    n_folds: int = 5
+    random_state: RandomState = 0
 
     def learn(self, X: Array) -> None:
         """Train one network for all rows and one without each fold."""
         import sobolev.neural.torch_backend  # noqa: F401, without torch: what to install
-        from sobolev.neural.arrays import one_thread
 
         self._check(X)
         rng = check_generator(self.random_state)
@@ -268,16 +259,6 @@ class _Networks:
         """What the optimiser moves."""
         return [*self.weights, self.bias, *self.gains, *self.shifts]
 
-    def map(self, function: Any) -> _Networks:
-        """The same networks with every array passed through a function."""
-        parts = (getattr(self, field.name) for field in fields(self))
-        return _Networks(
-            *(
-                [function(a) for a in part] if isinstance(part, list) else function(part)
-                for part in parts
-            )
-        )
-
     def inputs(self, X: Array, columns: Index) -> NDArray[np.float32]:
         """Rows (E, N, d) in standard units, with the entries of the columns (E, N) masked."""
         Z = ((X - self.center) / self.scale).astype(np.float32)
@@ -316,11 +297,10 @@ class _Networks:
 
     def law(self, X: Array, columns: Index, e: int, bins: _Bins) -> Array:
         """Probabilities (N, B) of the outputs of network e, for one column of each row."""
-        one = self.map(lambda array: array[e, None])
+        one = map_arrays(self, lambda array: array[e, None])
         scores = one.outputs(one.inputs(X[None], columns[None]), columns[None])[0].astype(float)
         scores += bins.offsets[e, columns]
-        law = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(law / law.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(scores, axis=1))
 
 
 @dataclass(frozen=True)
@@ -364,7 +344,7 @@ def _train(
     """The networks of the best epoch, and the out-of-fold likelihood after every epoch."""
     import torch
 
-    live = start.map(lambda array: torch.tensor(array))
+    live = map_arrays(start, torch.tensor)
     for parameter in live.trained:
         parameter.requires_grad_(True)
     adam = torch.optim.Adam(live.trained)
@@ -388,7 +368,7 @@ def _train(
                 (loss / rows.shape[1]).backward()
             adam.step()
             live.follow(moments)
-        now = live.map(lambda array: array.detach().numpy().copy())
+        now = map_arrays(live, lambda array: array.detach().numpy().copy())
         likelihoods.append(check(now))
         if not np.isfinite(likelihoods[-1]):
             raise DivergenceError("training broke down; use a smaller learning_rate.")

@@ -13,13 +13,21 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 from sobolev._random import RandomState
 from sobolev._typing import Array, Index
-from sobolev.conditionals.base import N_NODES, Conditional, cross_fitted, fold_numbers, levels
+from sobolev.conditionals.base import (
+    N_NODES,
+    Conditional,
+    WithoutColumn,
+    cross_fitted,
+    fold_numbers,
+    levels,
+)
 from sobolev.conditionals.ridge import RidgeColumns
 
 # Number of standard errors by which the slope of the size must exceed zero.
 CLEAR = 3.0
 
 
+@dataclass(eq=False, repr=False)
 class ResidualConditional(Conditional):
     """Conditional distributions as a prediction from the other columns plus a residual.
 
@@ -54,19 +62,11 @@ class ResidualConditional(Conditional):
     (200, 100)
     """
 
-    def __init__(
-        self,
-        regressor: Any = None,
-        scale: Any = "auto",
-        n_folds: int = 5,
-        n_nodes: int = N_NODES,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.regressor = regressor
-        self.scale = scale
-        self.n_folds = n_folds
-        self.n_nodes = n_nodes
-        self.random_state = random_state
+    regressor: Any = None
+    scale: Any = "auto"
+    n_folds: int = 5
+    n_nodes: int = N_NODES
+    random_state: RandomState = 0
 
     def learn(self, X: Array) -> None:
         """Fit the ridge regressions; other regressors are fitted on first use."""
@@ -88,11 +88,11 @@ class ResidualConditional(Conditional):
         """Mean and size of column j for each row, and the residuals of the fit over their size."""
         held_out, model = self._mean(j)
         residuals = self.X_[:, j] - held_out
-        mean = _predicted(X, rows, held_out, model)
+        mean = cross_fitted(X, rows, held_out, model)
         if self.scale is None:
             return mean, np.ones(X.shape[0]), residuals
         sizes, scale_model = self._size(j, residuals)
-        return mean, _predicted(X, rows, sizes, scale_model), residuals / sizes
+        return mean, cross_fitted(X, rows, sizes, scale_model), residuals / sizes
 
     def _mean(self, j: int) -> tuple[Array, Any]:
         """Predictions of every fitted row from the others, and the model for new rows."""
@@ -102,8 +102,8 @@ class ResidualConditional(Conditional):
             return held_out, partial(ridge.predict, j=j)
         if j not in self._columns:
             rest = np.delete(self.X_, j, axis=1)
-            held_out, full = self._cross_fit(self.regressor, rest, self.X_[:, j])
-            self._columns[j] = (held_out, _WithoutColumn(full.predict, j))
+            held_out, model = self._cross_fit(self.regressor, rest, self.X_[:, j])
+            self._columns[j] = (held_out, WithoutColumn(model, j))
         return self._columns[j]
 
     def _size(self, j: int, residuals: Array) -> tuple[Array, Any]:
@@ -113,30 +113,18 @@ class ResidualConditional(Conditional):
             floor = 1e-3 * np.abs(residuals).mean() + 1e-300
             sizes = np.abs(residuals) + floor
             if isinstance(self.scale, str):
-                common = _CommonScale.fit(rest, np.log(sizes))
-                self._scales[j] = (common(rest), _WithoutColumn(common, j))
-                return self._scales[j]
-            regressor = TransformedTargetRegressor(self.scale, func=np.log, inverse_func=np.exp)
-            held_out, full = self._cross_fit(regressor, rest, sizes)
-            self._scales[j] = (held_out, _WithoutColumn(full.predict, j))
+                model: Any = _CommonScale.fit(rest, np.log(sizes))
+                held_out = model(rest)
+            else:
+                regressor = TransformedTargetRegressor(self.scale, func=np.log, inverse_func=np.exp)
+                held_out, model = self._cross_fit(regressor, rest, sizes)
+            self._scales[j] = (held_out, WithoutColumn(model, j))
         return self._scales[j]
 
     def _cross_fit(self, regressor: Any, rest: Array, target: Array) -> tuple[Array, Any]:
-        """Out-of-fold predictions, and the fit to all rows."""
+        """Out-of-fold predictions, and predictions by the fit to all rows."""
         held_out = cross_val_predict(regressor, rest, target, cv=PredefinedSplit(self.folds_))
-        return held_out, clone(regressor).fit(rest, target)
-
-
-@dataclass(frozen=True)
-class _WithoutColumn:
-    """A function of all columns except one, called with all of them."""
-
-    function: Any
-    column: int
-
-    def __call__(self, X: Array) -> Array:
-        found: Array = self.function(np.delete(X, self.column, axis=1))
-        return found
+        return held_out, clone(regressor).fit(rest, target).predict
 
 
 @dataclass(frozen=True)
@@ -174,12 +162,3 @@ class _CommonScale:
         if rest.shape[1] == 0:
             return np.zeros(rest.shape[0])
         return np.log(np.abs((rest - self.center) / self.spread).mean(axis=1) + 1e-3)
-
-
-def _predicted(X: Array, rows: Index, held_out: Array, model: Any) -> Array:
-    """Out-of-fold predictions for fitted rows, predictions of the model for new rows."""
-    fresh = np.zeros(X.shape[0])
-    new = rows < 0
-    if new.any():
-        fresh[new] = model(X[new])
-    return cross_fitted(rows, held_out, fresh)

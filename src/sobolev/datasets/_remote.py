@@ -62,24 +62,26 @@ def fetch(file: RemoteFile, data_home: str | Path | None = None) -> Path:
     ValueError
         The downloaded file is not the published one.
     """
-    folder = named_folder(data_home)
-    if folder is not None:
+    home = data_home if data_home is not None else os.environ.get(VARIABLE) or None
+    if home is not None:
+        folder = Path(home).expanduser()
         found = folder / file.path
         if not found.is_file():
-            raise FileNotFoundError(_absent(file, folder))
+            source = f" It is published at {file.url}." if file.url else ""
+            raise FileNotFoundError(
+                f"{file.path} is not in the data folder {folder}, which is set by data_home or the "
+                f"environment variable {VARIABLE}.{source}"
+            )
         return found
-    cached = cache_folder() / file.path
     if file.url is None:
-        raise FileNotFoundError(_absent(file, None))
+        raise FileNotFoundError(
+            f"{file.path} has no public address. Put it in a folder and pass that folder as "
+            f"data_home or in the environment variable {VARIABLE}."
+        )
+    cached = cache_folder() / file.path
     if not (cached.is_file() and _matches(cached.read_bytes(), file)):
         write_atomic(cached, _download(file, file.url))
     return cached
-
-
-def named_folder(data_home: str | Path | None = None) -> Path | None:
-    """The folder given by the caller or the environment variable, or None."""
-    home = data_home if data_home is not None else os.environ.get(VARIABLE) or None
-    return None if home is None else Path(home).expanduser()
 
 
 def cache_folder() -> Path:
@@ -115,16 +117,3 @@ def _download(file: RemoteFile, url: str) -> bytes:
 
 def _matches(content: bytes, file: RemoteFile) -> bool:
     return file.sha256 is None or hashlib.sha256(content).hexdigest() == file.sha256
-
-
-def _absent(file: RemoteFile, folder: Path | None) -> str:
-    if folder is not None:
-        source = f" It is published at {file.url}." if file.url else ""
-        return (
-            f"{file.path} is not in the data folder {folder}, which is set by data_home or the "
-            f"environment variable {VARIABLE}.{source}"
-        )
-    return (
-        f"{file.path} has no public address. Put it in a folder and pass that folder as "
-        f"data_home or in the environment variable {VARIABLE}."
-    )

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import Bunch
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from sobolev._typing import AnyArray, Array, Index
+from sobolev.datasets._bunch import as_requested
 from sobolev.datasets._remote import RemoteFile, fetch
 
 HIV_DRUGS = {
@@ -85,23 +86,18 @@ def load_hiv(
     drug_class = _class_of(drug)
     table = _read_table(_fetch(f"{drug_class}_DATA", data_home), drug)
     truth = _read_positions(_fetch(f"{drug_class}_TSM", data_home))
-    X, positions, letters = _one_hot(table.filter(regex=r"^P\d+$"))
+    X, mutations = _one_hot(table.filter(regex=r"^P\d+$"))
     X, y = _measured(X, table[drug])
     kept = _informative(X)
-    X, positions = X[:, kept], positions[kept]
-    names = np.array(
-        [f"P{p}.{a}" for p, a in zip(positions, letters[kept], strict=True)], dtype=object
-    )
-    data: Any = X
-    target: Any = y
-    if as_frame:
-        data, target = pd.DataFrame(X, columns=names), pd.Series(y, name=drug)
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        feature_names=names,
+    X, mutations = X[:, kept], mutations[kept]
+    positions = np.array([position for position, _ in mutations], dtype=np.intp)
+    return as_requested(
+        X,
+        y,
+        np.array([f"P{position}.{letter}" for position, letter in mutations], dtype=object),
+        return_X_y=return_X_y,
+        as_frame=as_frame,
+        target_name=drug,
         positions=positions,
         support=np.isin(positions, truth),
         tsm_positions=truth,
@@ -181,21 +177,18 @@ def _read_positions(path: Path) -> Index:
     return np.unique(np.array([int(words[0]) for words in lines if words], dtype=np.intp))
 
 
-def _one_hot(cells: pd.DataFrame) -> tuple[Array, Index, AnyArray]:
+def _one_hot(cells: pd.DataFrame) -> tuple[Array, AnyArray]:
     """A 0/1 column for each position and letter; a mixture of amino acids sets several.
 
-    Returns the columns, sorted by position and letter, with their positions and letters.
+    Returns the columns and their (position, letter), in this order.
     """
-    columns, positions, letters = [], [], []
-    for name, column in cells.items():
-        seen = set("".join(column)) - {".", "-"}
-        for letter in sorted(seen):
-            columns.append(column.str.contains(letter, regex=False).to_numpy(dtype=float))
-            positions.append(int(str(name)[1:]))
-            letters.append(letter)
-    X = np.column_stack(columns) if columns else np.empty((cells.shape[0], 0))
-    order = np.argsort(positions, kind="stable")
-    return X[:, order], np.array(positions, dtype=np.intp)[order], np.array(letters)[order]
+    positions = [int(str(name)[1:]) for name in cells]
+    carried = [
+        [(p, letter) for p, cell in zip(positions, row, strict=True) for letter in cell.strip(".-")]
+        for row in cells.to_numpy()
+    ]
+    binarizer = MultiLabelBinarizer()
+    return binarizer.fit_transform(carried).astype(float), binarizer.classes_
 
 
 def _measured(X: Array, fold_change: Any) -> tuple[Array, Array]:

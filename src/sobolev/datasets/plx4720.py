@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Bunch
 
 from sobolev._parameters import check_fraction, check_option
 from sobolev._typing import Array
+from sobolev.datasets._bunch import as_requested
 from sobolev.datasets._remote import RemoteFile, fetch
 
 RESPONSES = ("Amax", "ActArea", "IC50")
@@ -76,24 +76,18 @@ def load_plx4720(
     correlations = _correlations(X, y)
     kept = np.abs(correlations) >= min_correlation  # False for constant columns, which are NaN
     X, names = np.ascontiguousarray(X[:, kept]), names[kept].astype(object)
-    data: Any = X
-    target: Any = y
-    if as_frame:
-        import pandas as pd
-
-        data = pd.DataFrame(X, columns=names, index=lines)
-        target = pd.Series(y, index=lines, name=response)
-    if return_X_y:
-        return data, target
-    descr = _DESCR.format(response=response, n=y.size, d=names.size, least=min_correlation)
-    return Bunch(
-        data=data,
-        target=target,
-        feature_names=names,
+    return as_requested(
+        X,
+        y,
+        names,
+        return_X_y=return_X_y,
+        as_frame=as_frame,
+        target_name=response,
+        index=lines,
         correlations=correlations[kept],
         cell_lines=lines,
         tissue=tissue,
-        DESCR=descr,
+        DESCR=_DESCR.format(response=response, n=y.size, d=names.size, least=min_correlation),
     )
 
 

@@ -10,11 +10,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import Bunch, check_scalar
+from sklearn.utils import check_scalar
 
 from sobolev._random import RandomState, check_generator
-from sobolev._typing import Array
+from sobolev._typing import AnyArray, Array
+from sobolev.datasets._bunch import as_requested
 
 
 def make_sinexp(
@@ -80,9 +80,7 @@ def make_sinexp(
     _check_shape(n_samples, n_features, n_informative=6)
     if distribution not in ("uniform", "gaussian"):
         raise ValueError(f'distribution={distribution!r}; choose "uniform" or "gaussian".')
-    _check_real(correlation, "correlation")
-    if correlation >= 1:
-        raise ValueError(f"correlation == {correlation}, must be < 1.")
+    _check_real(correlation, "correlation", max_val=1, include_boundaries="left")
     if snr != np.inf:
         _check_real(snr, "snr")
     if snr == 0:
@@ -95,7 +93,8 @@ def make_sinexp(
     signal = sinexp_signal(X)
     y = signal + signal.std() / np.sqrt(snr) * rng.standard_normal(n_samples)
     descr = f"SinExp: six interacting features, {distribution}, SNR {snr:g}."
-    return _bundle(X, y, 6, descr, shuffle_features, rng, return_X_y, as_frame)
+    form = {"return_X_y": return_X_y, "as_frame": as_frame}
+    return _shuffled(X, y, 6, shuffle_features, rng, DESCR=descr, **form)
 
 
 def sinexp_signal(X: Array) -> Array:
@@ -173,10 +172,8 @@ def make_liang(
     weights = rng.normal(means[:, None], size=(5, n_informative // 4))
     y = liang_signal(X, weights) + noise * rng.standard_normal(n_samples)
     descr = f"Liang: {n_informative} true features, linear and through tanh, noise {noise:g}."
-    found = _bundle(X, y, n_informative, descr, shuffle_features, rng, return_X_y, as_frame)
-    if not return_X_y:
-        found.weights = weights
-    return found
+    more = {"return_X_y": return_X_y, "as_frame": as_frame, "weights": weights}
+    return _shuffled(X, y, n_informative, shuffle_features, rng, DESCR=descr, **more)
 
 
 def liang_signal(X: Array, weights: Array) -> Array:
@@ -250,7 +247,8 @@ def make_xor(
     y = signal + noise * rng.standard_normal(n_samples)
     target = np.where(y > 0, "even", "odd") if classification else y
     descr = f"XOR: the sign of the product of {n_informative} features, noise {noise:g}."
-    return _bundle(X, target, n_informative, descr, shuffle_features, rng, return_X_y, as_frame)
+    form = {"return_X_y": return_X_y, "as_frame": as_frame}
+    return _shuffled(X, target, n_informative, shuffle_features, rng, DESCR=descr, **form)
 
 
 def make_sine_radius(
@@ -307,7 +305,8 @@ def make_sine_radius(
     signal = 5 * np.sin(4 * np.pi * (X[:, 0] ** 2 + X[:, 1] ** 2))
     y = signal + noise * rng.standard_normal(n_samples)
     descr = f"Sine of the squared radius of two features, noise {noise:g}."
-    return _bundle(X, y, 2, descr, shuffle_features, rng, return_X_y, as_frame)
+    form = {"return_X_y": return_X_y, "as_frame": as_frame}
+    return _shuffled(X, y, 2, shuffle_features, rng, DESCR=descr, **form)
 
 
 def _check_shape(n_samples: int, n_features: int, n_informative: int) -> None:
@@ -316,34 +315,20 @@ def _check_shape(n_samples: int, n_features: int, n_informative: int) -> None:
     check_scalar(n_features, "n_features", Integral, min_val=n_informative)
 
 
-def _check_real(value: float, name: str) -> None:
-    check_scalar(value, name, Real, min_val=0)
+def _check_real(value: float, name: str, **limits: Any) -> None:
+    check_scalar(value, name, Real, min_val=0, **limits)
     if not np.isfinite(value):
         raise ValueError(f"{name} == {value}, must be finite.")
 
 
-def _bundle(
-    X: Array,
-    y: NDArray[Any],
-    n_informative: int,
-    descr: str,
-    shuffle_features: bool,
-    rng: np.random.Generator,
-    return_X_y: bool,
-    as_frame: bool,
+def _shuffled(
+    X: Array, y: AnyArray, n_informative: int, shuffle: bool, rng: np.random.Generator, **more: Any
 ) -> Any:
     """Name the columns, shuffle them if requested, and return the requested type."""
     names = np.array([f"x{j + 1}" for j in range(X.shape[1])], dtype=object)
     support = np.arange(X.shape[1]) < n_informative
     # The last draw, so that the same seed gives the same named columns with and without it.
-    if shuffle_features:
+    if shuffle:
         order = rng.permutation(X.shape[1])
         X, names, support = X[:, order], names[order], support[order]
-    data, target = X, y
-    if as_frame:
-        import pandas as pd
-
-        data, target = pd.DataFrame(X, columns=names), pd.Series(y, name="y")
-    if return_X_y:
-        return data, target
-    return Bunch(data=data, target=target, feature_names=names, support=support, DESCR=descr)
+    return as_requested(X, y, names, target_name="y", support=support, **more)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import zip_longest
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,7 +31,7 @@ from sobolev._standardize import Standardizer
 from sobolev._typing import AnyArray, Array
 from sobolev.criterion import Groups
 from sobolev.critic import CriticMixin
-from sobolev.neural.fitting import Design, Ensemble, Member, Recipe, fit_members
+from sobolev.neural.fitting import Design, Member, Recipe, fit_members
 from sobolev.neural.optimizer import Boosting, Optimizer
 from sobolev.selection import SICSelectorMixin
 from sobolev.validation import validate_rows, validate_training
@@ -55,21 +56,6 @@ def resolve_device(device: Any, *, needs_torch: bool) -> Any:
     from sobolev.neural.torch_backend import find_device
 
     return find_device(device)
-
-
-@dataclass(frozen=True)
-class Training:
-    """The training of one fit: its data, its parts and what it gives."""
-
-    sample: Sample
-    groups: Groups | None
-    folds: Folds
-    optimizer: Optimizer
-    boosting: Boosting
-    seed: int
-    ensembles: Sequence[Ensemble] = ()
-    lam: float = 0.0
-    lam_risks: Array | None = None
 
 
 class NeuralEstimator(CriticMixin, SICSelectorMixin, BaseEstimator):
@@ -140,9 +126,9 @@ class NeuralEstimator(CriticMixin, SICSelectorMixin, BaseEstimator):
         """The architectures, and what they are trained for."""
         raise NotImplementedError
 
-    def _fit(self, X: Array, y: Any, weights: Array | None) -> Training:
-        """Encode, standardise, train and store."""
-        optimizer, boosting = self._parts()
+    def _fit(self, X: Array, y: Any, weights: Array | None) -> tuple[Sample, Recipe]:
+        """Encode, standardise, train and store; the rows of the fit, and what members shared."""
+        optimizer = self._checked_optimizer()
         self.n_features_in_ = X.shape[1]
         for name in OPTIONAL:
             self.__dict__.pop(name, None)
@@ -157,14 +143,28 @@ class NeuralEstimator(CriticMixin, SICSelectorMixin, BaseEstimator):
         groups = varying_groups(self.feature_groups, varying, names)
         designs = self._designs(psi.shape[1])
         rng = check_generator(self.random_state)
-        seed = int(rng.integers(2**32))
+        needs_torch = optimizer.gradient == "autograd" or not all(d.batched for d in designs)
+        device = resolve_device(optimizer.device, needs_torch=needs_torch)
+        recipe = Recipe(optimizer, groups, device, seed=int(rng.integers(2**32)))
         sample = Sample(self.standardizer_.transform(X), psi, p)
-        training = Training(sample, groups, folds, optimizer, boosting, seed)
-        training = self._train(training, designs, rng)
-        self._store(training)
-        return training
+        self._train(sample, designs, recipe, folds, rng)
+        self._store_importances(groups)
+        self._store_curves()
+        return sample, recipe
 
-    def _parts(self) -> tuple[Optimizer, Boosting]:
+    @property
+    def _boosting(self) -> Boosting:
+        if isinstance(self.boosting, Boosting):
+            return self.boosting
+        if not isinstance(self.boosting, Integral):
+            raise TypeError(
+                f"boosting must be a number of members or a Boosting(); got {self.boosting!r}."
+            )
+        check_count("boosting", self.boosting)
+        return Boosting(int(self.boosting))
+
+    def _checked_optimizer(self) -> Optimizer:
+        """The optimizer, after a check of what else is given as a parameter."""
         if isinstance(self.lam, str):
             check_option("lam", self.lam, ["auto"])
         else:
@@ -172,125 +172,121 @@ class NeuralEstimator(CriticMixin, SICSelectorMixin, BaseEstimator):
         optimizer = Optimizer() if self.optimizer is None else self.optimizer
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"optimizer must be None or an Optimizer(); got {optimizer!r}.")
-        if isinstance(self.boosting, Boosting):
-            return optimizer, self.boosting
-        if not isinstance(self.boosting, Integral):
-            raise TypeError(
-                f"boosting must be a number of members or a Boosting(); got {self.boosting!r}."
-            )
-        check_count("boosting", self.boosting)
-        return optimizer, Boosting(int(self.boosting))
+        return optimizer
 
     # -- training --------------------------------------------------------------------------------
 
     def _train(
-        self, data: Training, designs: Sequence[Design], rng: np.random.Generator
-    ) -> Training:
+        self, sample: Sample, designs: list[Design], recipe: Recipe, folds: Folds, rng: Generator
+    ) -> None:
         """Choose lam and train the members of every design and batch size."""
-        optimizer = data.optimizer
-        needs_torch = optimizer.gradient == "autograd" or not all(d.batched for d in designs)
-        device = resolve_device(optimizer.device, needs_torch=needs_torch)
-        recipe = Recipe(optimizer, data.groups, device, data.seed)
+        optimizer = recipe.optimizer
         start = getattr(self, "_ensembles", None) if optimizer.warm_start else None
         with Progress(self.verbose) as progress:
             report = self._reporter(progress, optimizer)
-            lam, risks = self.lam, None
-            if lam == "auto":
+            if self.lam == "auto":
                 progress.stage("choosing lam", optimizer.total_updates)
-                lam, risks = self._choose_lam(data, designs[0], recipe, rng, report)
+                chosen = self._choose_lam(sample, designs[0], recipe, folds, rng, report)
+            else:
+                chosen = float(self.lam), None
+            self.lam_, self.lam_risks_ = chosen
             if optimizer.early_stopping is not None:
                 every = max(1, optimizer.max_iter // LOOKS)
                 patience = optimizer.early_stopping.patience
                 recipe = replace(recipe, every=every, patience=patience)
-            members = _members(data, designs, float(lam), rng)
-            progress.stage(f"training at lam={lam:g}", optimizer.total_updates)
-            ensembles = fit_members(data.sample, members, recipe, start, self.n_jobs, report)
-        return replace(data, ensembles=ensembles, lam=float(lam), lam_risks=risks)
+            members = self._members(sample, designs, optimizer, rng)
+            progress.stage(f"training at lam={self.lam_:g}", optimizer.total_updates)
+            self._ensembles = fit_members(sample, members, recipe, start, self.n_jobs, report)
+        self.lam_path_ = None if self.lam_risks_ is None else np.array(LAMS)
 
     def _choose_lam(
-        self, data: Training, design: Design, recipe: Recipe, rng: np.random.Generator, report: Any
+        self,
+        sample: Sample,
+        design: Design,
+        recipe: Recipe,
+        folds: Folds,
+        rng: Generator,
+        report: Any,
     ) -> tuple[float, Array | None]:
         """The lam of the best held-out risk, and the risks (folds, lams).
 
         All values and folds are members of one ensemble.
         """
-        sample, folds = data.sample, data.folds
         folds = stratified_folds(sample, folds) if isinstance(folds, int) else folds
         reference = float(type(self)().lam)
         if not folds:
             return reference, None
-        rows, size = np.arange(sample.p.size), int(data.optimizer.batch_sizes[0])
+        rows, size = np.arange(sample.p.size), int(recipe.optimizer.batch_sizes[0])
         seed = int(rng.integers(2**63))  # every lam sees the same batches
         members = [
             Member(design, size, lam, child, np.setdiff1d(rows, fold), fold)
             for lam in LAMS
             for fold, child in zip(folds, spawn(seed, len(folds)), strict=True)
         ]
-        looking = replace(recipe, every=data.optimizer.max_iter, patience=1)
+        looking = replace(recipe, every=recipe.optimizer.max_iter, patience=1)
         found = fit_members(sample, members, looking, None, self.n_jobs, report)
         risks = np.concatenate([ensemble.history.risks[-1] for ensemble in found])
         table = risks.reshape(len(LAMS), len(folds)).T
         return choose_lam(table, LAMS, reference), table
 
+    def _members(
+        self, sample: Sample, designs: list[Design], optimizer: Optimizer, rng: Generator
+    ) -> list[Member]:
+        """Members of Boosted SIC: each design with each batch size, ``n_members`` times.
+
+        For early stopping the folds of held-out rows are dealt to the members in turn.
+        """
+        rows, stopping = np.arange(sample.p.size), optimizer.early_stopping
+        folds: list[Any] = [None]
+        if stopping is not None:
+            folds = stratified_folds(sample, round(1 / stopping.validation_fraction)) or [None]
+        sizes = [b for b in optimizer.batch_sizes for _ in range(self._boosting.n_members)]
+        pairs = [(design, int(size)) for design in designs for size in sizes]
+        members = []
+        for i, child in enumerate(rng.spawn(len(pairs))):
+            fold = folds[i % len(folds)]
+            own = rows if fold is None else np.setdiff1d(rows, fold)
+            members.append(Member(*pairs[i], self.lam_, child, own, fold))
+        return members
+
     def _reporter(self, progress: Progress, optimizer: Optimizer) -> Any:
-        def report(number: int, done: int, objective: float) -> None:
+        def report(number: int, done: int, losses: AnyArray) -> None:
             progress.step(
-                f"round {number}, update {done}, SIC {objective:.5f}",
+                f"round {number}, update {done}, SIC {-losses.mean():.5f}",
                 (number - 1) * optimizer.round_updates + done,
             )
 
         return report if self.verbose else None
 
-    def _store(self, training: Training) -> None:
-        ensembles = self._ensembles = list(training.ensembles)
-        self.lam_ = training.lam
-        self.lam_risks_ = training.lam_risks
-        self.lam_path_ = None if training.lam_risks is None else np.array(LAMS)
-        varying, groups = self.standardizer_.varying, training.groups
-        eta = np.concatenate([e.eta for e in ensembles])
-        squared = np.concatenate([e.moments.squared for e in ensembles])
-        combined = combine(eta, training.boosting.aggregate)
+    def _store_importances(self, groups: Groups | None) -> None:
+        varying = self.standardizer_.varying
+        eta = np.concatenate([e.eta for e in self._ensembles])
+        combined = combine(eta, self._boosting.aggregate)
         if groups is not None:
             self.group_importances_, self.group_names_ = combined, groups.names
+            squared = np.concatenate([e.moments.squared for e in self._ensembles])
             eta = np.stack(
                 [groups.feature_importances(e, s) for e, s in zip(eta, squared, strict=True)]
             )
             combined = groups.feature_importances(combined, squared.mean(axis=0))
         self.feature_importances_ = spread(combined, varying)
         self.member_importances_ = np.stack([spread(row, varying) for row in eta])
-        curves = [curve for e in ensembles for curve in e.history.losses.T]
-        self.n_iter_ = max(curve.size for curve in curves)
-        self.objective_curve_ = np.mean([_padded(c, self.n_iter_, c[-1]) for c in curves], axis=0)
+
+    def _store_curves(self) -> None:
+        """The loss of each update and the held-out risks; members may have stopped early."""
+        histories = [e.history for e in self._ensembles]
+        losses = [curve for history in histories for curve in history.losses.T]
+        n = self.n_iter_ = max(curve.size for curve in losses)
+        padded = [np.pad(curve, (0, n - curve.size), mode="edge") for curve in losses]
+        self.objective_curve_ = np.mean(padded, axis=0)
         self.validation_curve_ = None
-        if ensembles[0].history.risks:
-            curves = [curve for e in ensembles for curve in np.stack(e.history.risks).T]
-            looks = max(curve.size for curve in curves)
-            self.validation_curve_ = np.stack([_padded(c, looks, np.nan) for c in curves], axis=1)
+        if histories[0].risks:
+            risks = [curve for history in histories for curve in zip(*history.risks, strict=True)]
+            self.validation_curve_ = np.array([*zip_longest(*risks, fillvalue=np.nan)], dtype=float)
 
     def _standardized_rows(self, X: Any) -> Array:
         check_is_fitted(self, "feature_importances_")
         return self.standardizer_.transform(validate_rows(self, X, reset=False))
-
-
-def _members(
-    data: Training, designs: Sequence[Design], lam: float, rng: np.random.Generator
-) -> list[Member]:
-    """Members of Boosted SIC: each design with each batch size, ``n_members`` times.
-
-    For early stopping the folds of held-out rows are dealt to the members in turn.
-    """
-    rows, stopping = np.arange(data.sample.p.size), data.optimizer.early_stopping
-    folds: list[Any] = [None]
-    if stopping is not None:
-        folds = stratified_folds(data.sample, round(1 / stopping.validation_fraction)) or [None]
-    sizes = [b for b in data.optimizer.batch_sizes for _ in range(data.boosting.n_members)]
-    pairs = [(design, int(size)) for design in designs for size in sizes]
-    members = []
-    for i, child in enumerate(rng.spawn(len(pairs))):
-        fold = folds[i % len(folds)]
-        own = rows if fold is None else np.setdiff1d(rows, fold)
-        members.append(Member(*pairs[i], lam, child, own, fold))
-    return members
 
 
 def combine(eta: AnyArray, aggregate: str) -> AnyArray:
@@ -300,8 +296,3 @@ def combine(eta: AnyArray, aggregate: str) -> AnyArray:
         eta = np.exp(logs - logs.max())[None]
     mean = eta.mean(axis=0)
     return np.asarray(mean / mean.sum())
-
-
-def _padded(curve: AnyArray, n: int, value: float) -> AnyArray:
-    """A curve that stopped early, filled up to n entries."""
-    return np.append(curve, np.full(n - curve.size, value))

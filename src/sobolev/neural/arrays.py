@@ -9,8 +9,9 @@ comes in, torch is already imported.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,16 @@ def is_module(given: Any) -> bool:
     """Whether an object is a torch module; if torch is not imported, nothing is."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(given, torch.nn.Module)
+
+
+def map_arrays(part: Any, function: Callable[[Array], Any]) -> Any:
+    """A dataclass with a function applied to each of its arrays, also in lists and in its parts."""
+    if isinstance(part, list):
+        return [map_arrays(item, function) for item in part]
+    if is_dataclass(part) and not isinstance(part, type):
+        own = {f.name: map_arrays(getattr(part, f.name), function) for f in fields(part)}
+        return replace(part, **own)
+    return part if isinstance(part, float | None) else function(part)
 
 
 class Keep(NamedTuple):

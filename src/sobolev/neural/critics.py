@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sobolev._parameters import check_fraction
 from sobolev.neural.arrays import Array, is_module
 from sobolev.neural.layers import Stack
-from sobolev.neural.networks import Bilinear, Branched, Network, Perceptron
+from sobolev.neural.networks import Branched, Network, Perceptron, Product
 
 Rngs = Sequence[np.random.Generator]
 
@@ -83,9 +83,7 @@ class BigCritic(BaseEstimator):
         x = _stack(rngs, (n_features, *self.widths), self)
         y = _stack(rngs, (n_targets, *self.target_widths), self)
         i, j = self.widths[-1], self.target_widths[-1]
-        return Branched(
-            x, y, _perceptron(rngs, i, j, 1, self, self.joint_widths), float(self.dropout)
-        )
+        return Branched(x, y, _perceptron(rngs, i, j, 1, self, self.joint_widths))
 
 
 @dataclass(eq=False, repr=False)
@@ -120,7 +118,7 @@ class BilinearCritic(BaseEstimator):
         x = _stack(rngs, (n_features, *self.widths), self)
         y = _stack(rngs, (n_targets, *self.target_widths), self)
         V = _linear(rngs, self.widths[-1], (n_targets, *self.target_widths)[-1])
-        return Bilinear(x, y, V, float(self.dropout))
+        return Branched(x, y, Product(V))
 
     def build_network(self, rngs: Rngs, n_features: int, n_outputs: int) -> Network:
         """An ensemble of h(x) = V' phi(x), for the exact product or a regression."""
@@ -210,7 +208,7 @@ def _stack(rngs: Rngs, widths: Sequence[int], spec: Any) -> Stack:
     pairs = list(pairwise(widths))
     weights = [_linear(rngs, i, o) for i, o in pairs]
     biases = [_linear(rngs, 1, o, i) for i, o in pairs] if spec.bias else []
-    return Stack(weights, biases, float(spec.slope))
+    return Stack(weights, biases, float(spec.slope), float(spec.dropout))
 
 
 def _perceptron(
@@ -226,7 +224,6 @@ def _perceptron(
         hidden=_stack(rngs, widths, spec),
         V=_linear(rngs, widths[-1], n_outputs),
         offset=_linear(rngs, 1, n_outputs, widths[-1]) if spec.bias else None,
-        dropout=float(spec.dropout),
     )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sobolev import criterion
 from sobolev._parameters import check_number, check_option
 from sobolev._random import RandomState
 from sobolev._sample import Sample, spread
 from sobolev._typing import AnyArray, Array
-from sobolev.criterion import Decomposition, Explanation
-from sobolev.neural._base import NeuralEstimator, Training
+from sobolev.criterion import Decomposition, Explanation, Groups
+from sobolev.neural._base import NeuralEstimator
 from sobolev.neural.critics import BilinearCritic, resolve_critic
 from sobolev.neural.evaluation import NeuralEvaluator
 from sobolev.neural.explanation import explain_witness
@@ -31,6 +31,7 @@ MEASURES = {"product": 0.0, "mixture": 0.5, "joint": 1.0}
 REFERENCE_RESPONSES = 32
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NeuralSIC(NeuralEstimator):
     r"""Feature selection by the neural Sobolev Independence Criterion.
 
@@ -139,38 +140,20 @@ class NeuralSIC(NeuralEstimator):
     array([0, 1, 2, 3, 4, 5])
     """
 
-    def __init__(
-        self,
-        *,
-        critic: Any = "bilinear",
-        lam: float | str = 0.01,
-        rho: float = 1.0,
-        measure: str = "product",
-        optimizer: Optimizer | None = None,
-        boosting: Any = 1,
-        target: Any = "auto",
-        feature_groups: Any = None,
-        n_features_to_select: int | float | None = None,
-        threshold: float | None = None,
-        cv: Any = 5,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.critic = critic
-        self.lam = lam
-        self.rho = rho
-        self.measure = measure
-        self.optimizer = optimizer
-        self.boosting = boosting
-        self.target = target
-        self.feature_groups = feature_groups
-        self.n_features_to_select = n_features_to_select
-        self.threshold = threshold
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    critic: Any = "bilinear"
+    lam: float | str = 0.01
+    rho: float = 1.0
+    measure: str = "product"
+    optimizer: Optimizer | None = None
+    boosting: Any = 1
+    target: Any = "auto"
+    feature_groups: Any = None
+    n_features_to_select: int | float | None = None
+    threshold: float | None = None
+    cv: Any = 5
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
@@ -195,10 +178,10 @@ class NeuralSIC(NeuralEstimator):
         """Fit to rows that were checked at the door; ``weights`` are probabilities."""
         check_number("rho", self.rho)
         check_option("measure", self.measure, MEASURES)
-        training = self._fit(X, y, weights)
+        sample, recipe = self._fit(X, y, weights)
         self.rho_ = float(self.rho)
-        self.reference_ = _reference(training.sample, training.seed)
-        self._store_decomposition(training)
+        self.reference_ = _reference(sample, recipe.seed)
+        self._store_decomposition(recipe.groups)
         return self
 
     def witness(self, X: Any, y: Any) -> Array:
@@ -226,13 +209,10 @@ class NeuralSIC(NeuralEstimator):
         if not any(e.network.pairs for e in self._ensembles):
             members = [h for e in self._ensembles for h in network_values(e.network, x, None)]
             h = np.mean(members, axis=0)
-            found = criterion.risk(np.sum(h * psi.T, axis=0), np.sum(h**2, axis=0), self.rho_)
-        else:
-            drawn = np.repeat(self.reference_[:, None], x.shape[0], axis=1)
-            f = self._witness(x, np.concatenate([psi[None], drawn]))
-            second, mean = np.mean(f[1:] ** 2, axis=0), np.mean(f[1:], axis=0)
-            found = criterion.risk(f[0], second, self.rho_, mean)
-        return np.asarray(found)
+            return np.asarray(ExactSIC(self.rho_).risk(h[None], psi[None, None])[0])
+        drawn = np.repeat(self.reference_[:, None], x.shape[0], axis=1)
+        f = self._witness(x, np.concatenate([psi[None], drawn]))
+        return np.asarray(PairedSIC(self.rho_).risk(f[None], psi)[0])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean risk, the held-out criterion."""
@@ -294,13 +274,13 @@ class NeuralSIC(NeuralEstimator):
                 members += list(np.einsum("ekn,cnk->ecn", h, psi))
         return np.mean(members, axis=0, dtype=float)
 
-    def _store_decomposition(self, training: Training) -> None:
+    def _store_decomposition(self, groups: Groups | None) -> None:
         """The terms of the criterion, averaged over members."""
-        moments = [e.moments for e in training.ensembles]
-        eta = np.concatenate([e.eta for e in training.ensembles])
+        moments = [e.moments for e in self._ensembles]
+        eta = np.concatenate([e.eta for e in self._ensembles])
         weights = 1 / eta
-        if training.groups is not None:
-            weights = np.stack([training.groups.feature_weights(row) for row in eta])
+        if groups is not None:
+            weights = np.stack([groups.feature_weights(row) for row in eta])
         squared = np.concatenate([m.squared for m in moments])
         per_feature = np.mean(0.5 * self.lam_ * squared * weights, axis=0)
         self.decomposition_ = Decomposition(

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from sobolev import criterion
 from sobolev._typing import AnyArray, Array, Index
 from sobolev.critic import quantile_nodes
+from sobolev.neural.objectives import PairedSIC
 
 # Rows times copies evaluated at once: their activations stay in the cache.
 CHUNK_ROWS = 2**13
@@ -57,9 +59,9 @@ class NeuralEvaluator:
         center, scale = self.standardizer.center[columns], self.standardizer.scale[columns]
         values, found = (nodes[:, :, kept] - center) / scale, self.position[columns]
         step = max(1, CHUNK_ROWS // (values.shape[1] * (1 + len(self.reference))))
-        slices = [slice(start, start + step) for start in range(0, values.shape[0], step)]
         rule = self._exact if self.exact else self._paired
-        return np.concatenate([rule(rows, found, values[rows]) for rows in slices])
+        chunks = gen_batches(values.shape[0], step)
+        return np.concatenate([rule(rows, found, values[rows]) for rows in chunks])
 
     def _exact(self, rows: slice, columns: Index, values: Array) -> Array:
         """Critics h(x)' psi(y): expectations over the response are exact."""
@@ -87,8 +89,7 @@ class NeuralEvaluator:
         if self.statistic == "witness":
             witness: Array = f[0]
             return witness
-        second, mean = np.mean(f[1:] ** 2, axis=0), np.mean(f[1:], axis=0)
-        return np.asarray(criterion.risk(f[0], second, self.rho, mean))
+        return np.asarray(PairedSIC(self.rho).risk(f[None], psi)[0])
 
     def _moved(self, rows: slice, columns: Index, values: Array, y: Array | None) -> list[AnyArray]:
         """Values (E, C, n Q) of each network with the columns replaced by values (n, Q, c)."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from sobolev._typing import AnyArray, Array
 from sobolev.criterion import Explanation
@@ -17,8 +18,7 @@ CHUNK_ROWS = 512
 def explain_witness(networks: Sequence[Any], X: Array, psi: Array) -> Explanation:
     """Average the explanations of all members at standardised rows."""
     found = []
-    for start in range(0, X.shape[0], CHUNK_ROWS):
-        rows = slice(start, start + CHUNK_ROWS)
+    for rows in gen_batches(X.shape[0], CHUNK_ROWS):
         terms = [_terms(network, X[rows], psi[rows]) for network in networks]
         members = sum(network.n_members for network in networks)
         found.append([sum(part[i] for part in terms) / members for i in range(3)])

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.utils import gen_batches
 
 from sobolev._sample import Sample
 from sobolev._typing import AnyArray, Array, Index
@@ -32,7 +34,7 @@ CHUNK_MEMBERS = 8
 EVALUATION_SIZE = 2**23
 EVALUATION_DRAWS = 4
 
-Report = Callable[[int, int, float], None]
+Report = Callable[[int, int, AnyArray], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +237,7 @@ def _fit_chunk(
                 optimizer,
                 optimizer.max_iter if last else optimizer.round_updates,
                 _validation(sample, members, trained, recipe, device) if last else None,
-                None if report is None else _reporter(report, number),
+                None if report is None else partial(report, number),
                 gradients,
             )
             network = network.to(None).cast(float)
@@ -266,10 +268,6 @@ def _alike(one: Any, other: Any) -> bool:
     """Whether two networks have parameters of the same shapes."""
     shapes = [[tuple(p.shape) for p in network.parameters] for network in (one, other)]
     return type(one) is type(other) and shapes[0] == shapes[1]
-
-
-def _reporter(report: Report, number: int) -> Callable[[int, AnyArray], None]:
-    return lambda done, losses: report(number, done, float(-losses.mean()))
 
 
 def _rows(sample: Sample, index: Index) -> Rows:
@@ -304,7 +302,7 @@ def evaluate(network: Any, sample: Sample, objective: Objective, seed: int) -> M
     """Moments of every member without dropout, over all rows and draws of the response."""
     n, d = sample.X.shape
     draws = np.random.default_rng(seed).choice(n, (EVALUATION_DRAWS, n), p=sample.p)
-    joint = getattr(objective, "joint", 0.0)
+    joint = objective.joint
     share = np.array([joint, *[(1 - joint) / len(draws)] * len(draws)])
     sign = np.array([1.0, *[-1 / len(draws)] * len(draws)])
     difference: Any = 0.0
@@ -328,8 +326,7 @@ def evaluate(network: Any, sample: Sample, objective: Objective, seed: int) -> M
 
 def _row_chunks(n: int, network: Any, n_copies: int, d: int) -> Iterator[slice]:
     size = max(1, EVALUATION_SIZE // (network.n_members * n_copies * d))
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
+    return gen_batches(n, size)
 
 
 def network_values(network: Any, X: Array, y: Array | None) -> AnyArray:

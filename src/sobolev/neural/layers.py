@@ -59,60 +59,53 @@ class Stack:
     biases : list of array (E, 1, out), empty without biases
     slope : float
         The slope of the activation below zero.
+    dropout : float
+        The share of activations dropped in an update.
     """
 
     weights: list[Array]
     biases: list[Array] = field(default_factory=list)
     slope: float = 0.0
+    dropout: float = 0.0
 
-    @property
-    def parameters(self) -> list[Array]:
-        """Weights, then biases."""
-        return [*self.weights, *self.biases]
-
-    def replace(self, parameters: list[Array]) -> Stack:
-        """The same stack with other parameters."""
-        n = len(self.weights)
-        return Stack(parameters[:n], parameters[n:], self.slope)
+    def dropouts(self, own: bool) -> list[tuple[bool, int, float]]:
+        """For each layer: whether copies have masks of their own, the width, the rate."""
+        return [(own, W.shape[2], self.dropout) for W in self.weights]
 
     def values(self, z: Array) -> Array:
         """Values of the last layer, without dropout and with nothing kept for other passes."""
         for level, W in enumerate(self.weights):
-            z = self._activated(matmul(z, W), level)
+            z = rectified(self._shifted(matmul(z, W), level), self.slope)
         return z
 
     def values_from(self, pre: Array) -> Array:
         """Values of the last layer from the product of the input with the first."""
         rest = Stack(self.weights[1:], self.biases[1:], self.slope)
-        return rest.values(self._activated(pre, 0))
-
-    def _activated(self, pre: Array, level: int) -> Array:
-        if self.biases:
-            pre = pre + self.biases[level][:, None]
-        return rectified(pre, self.slope)
+        return rest.values(rectified(self._shifted(pre, 0), self.slope))
 
     def forward(self, z: Array, keeps: list[Keep | None]) -> Passes:
         """Values of the last layer, and what the other passes need."""
         inputs, masks = [], []
         for level, (W, keep) in enumerate(zip(self.weights, keeps, strict=True)):
             inputs.append(z)
-            pre = matmul(z, W)
-            if self.biases:
-                pre = pre + self.biases[level][:, None]
-            z, mask = activation(pre, self.slope, keep)
+            z, mask = activation(self._shifted(matmul(z, W), level), self.slope, keep)
             masks.append(mask)
         return Passes(inputs, masks, z)
 
-    def adjoint(self, b: Array, masks: list[Array]) -> tuple[Array, list[Array]]:
-        """Derivatives in the input, and before each activation from first to last."""
+    def _shifted(self, pre: Array, level: int) -> Array:
+        """A product with the weights of a layer plus its bias."""
+        return pre + self.biases[level][:, None] if self.biases else pre
+
+    def adjoint(
+        self, b: Array, masks: list[Array], *, to_input: bool = True
+    ) -> tuple[Array, list[Array]]:
+        """Derivatives in the input (if wanted), and before each activation from first to last."""
         found: list[Array] = []
-        for W, mask in zip(self.weights[::-1], masks[::-1], strict=True):
-            if found:  # what the loop has made itself may be overwritten
-                b *= mask
-            else:
-                b = b * mask
+        for level in reversed(range(len(self.weights))):
+            b = b * masks[level]
             found.append(b)
-            b = matmul(b, W.swapaxes(1, 2))
+            if level or to_input:
+                b = matmul(b, self.weights[level].swapaxes(1, 2))
         return b, found[::-1]
 
     def tangent(self, t: Array, masks: list[Array]) -> tuple[list[Array], Array]:
@@ -131,14 +124,7 @@ class Stack:
 
         ``penalty`` are the tangents and adjoints of a gradient penalty, to be added.
         """
-        adjoints = []
-        b = upstream
-        for level in range(len(self.weights) - 1, -1, -1):
-            a = b * passes.masks[level]
-            adjoints.append(a)
-            if level:
-                b = matmul(a, self.weights[level].swapaxes(1, 2))
-        adjoints.reverse()
+        _, adjoints = self.adjoint(upstream, passes.masks, to_input=False)
         weights = [outer(z, a) for z, a in zip(passes.inputs, adjoints, strict=True)]
         if penalty is not None:
             for W, t, a in zip(weights, *penalty, strict=True):

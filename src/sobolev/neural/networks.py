@@ -8,13 +8,21 @@ differentiation can follow. The tests compare the two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from sobolev._typing import AnyArray
-from sobolev.neural.arrays import Array, Keep, activation, rectified, to_device, to_numpy
+from sobolev.neural.arrays import (
+    Array,
+    Keep,
+    activation,
+    map_arrays,
+    rectified,
+    to_device,
+    to_numpy,
+)
 from sobolev.neural.layers import Passes, Stack, matmul, outer
 
 Keeps = Sequence[Keep | None]
@@ -55,21 +63,28 @@ def _with_responses(rows: Array, of_y: Array) -> Array:
     return (apart + of_y[:, :, :, None]).reshape(E, C, -1, H)
 
 
-def _stack_dropouts(stack: Stack, own: bool, rate: float) -> Dropouts:
-    return [(own, W.shape[2], rate) for W in stack.weights]
-
-
 class Network:
     """An ensemble of functions of (x, y) if ``pairs``, of x alone otherwise.
 
-    A subclass has ``parameters`` in a fixed order, ``dropouts``, ``first_weights`` (the weights
-    that multiply x, (E, d, H)), ``trace``, ``values_from`` and ``replace``.
+    A subclass is a dataclass of its parameters, with ``dropouts``, ``first_weights`` (the weights
+    that multiply x, (E, d, H)), ``trace`` and ``values_from``.
     """
 
     pairs: Any
     dropouts: Any
-    parameters: Any
     first_weights: Any
+
+    @property
+    def parameters(self) -> list[Array]:
+        """All parameters in the order of the fields."""
+        found: list[Array] = []
+        map_arrays(self, found.append)
+        return found
+
+    def replace(self, parameters: list[Array]) -> Any:
+        """The same network with other parameters."""
+        left = iter(parameters)
+        return map_arrays(self, lambda _: next(left))
 
     @property
     def n_members(self) -> int:
@@ -87,11 +102,11 @@ class Network:
 
     def cast(self, dtype: Any) -> Any:
         """The network on the CPU with parameters of another precision."""
-        return self.replace([p.astype(dtype) for p in self.parameters])
+        return map_arrays(self, lambda p: p.astype(dtype))
 
     def to(self, device: Any) -> Any:
         """The network with its parameters as tensors on a device, or as numpy arrays."""
-        return self.replace([to_device(to_numpy(p), device) for p in self.parameters])
+        return map_arrays(self, lambda p: to_device(to_numpy(p), device))
 
     def scale_inputs(self, metric: Array) -> None:
         """Absorb the metric (E, d) of the columns into the first layer."""
@@ -133,10 +148,6 @@ class Network:
         """Values from the product of x with the first layer, see :func:`_with_responses`."""
         raise NotImplementedError
 
-    def replace(self, parameters: list[Array]) -> Any:
-        """The same network with other parameters."""
-        raise NotImplementedError
-
 
 @dataclass
 class Perceptron(Network):
@@ -152,7 +163,6 @@ class Perceptron(Network):
     hidden: Stack
     V: Array
     offset: Array | None
-    dropout: float = 0.0
 
     @property
     def pairs(self) -> bool:
@@ -162,24 +172,8 @@ class Perceptron(Network):
     @property
     def dropouts(self) -> Dropouts:
         """A mask for each hidden layer."""
-        first = (self.pairs, self.Wx.shape[2], self.dropout)
-        return [first, *_stack_dropouts(self.hidden, self.pairs, self.dropout)]
-
-    @property
-    def parameters(self) -> list[Array]:
-        """First layer, hidden layers, last layer."""
-        found = [self.Wx, self.Wy, self.bias, *self.hidden.parameters, self.V, self.offset]
-        return [p for p in found if p is not None]
-
-    def replace(self, parameters: list[Array]) -> Perceptron:
-        """The same network with other parameters."""
-        left = list(parameters)
-        Wx = left.pop(0)
-        Wy = None if self.Wy is None else left.pop(0)
-        bias = None if self.bias is None else left.pop(0)
-        offset = None if self.offset is None else left.pop()
-        V = left.pop()
-        return Perceptron(Wx, Wy, bias, self.hidden.replace(left), V, offset, self.dropout)
+        first = (self.pairs, self.Wx.shape[2], self.hidden.dropout)
+        return [first, *self.hidden.dropouts(self.pairs)]
 
     @property
     def first_weights(self) -> Array:
@@ -188,25 +182,21 @@ class Perceptron(Network):
 
     def values_from(self, pre: Array, y: Array | None) -> Array:
         """Values from the product of x with the first layer, see :func:`_with_responses`."""
-        if self.Wy is not None:
-            pre = _with_responses(pre, matmul(y, self.Wy))
-        if self.bias is not None:
-            pre = pre + self.bias[:, None]
+        pre = self._before(pre, y)
         return self._output(self.hidden.values(rectified(pre, self.hidden.slope)))
 
     def trace(self, x: Array, y: Array | None, keeps: Keeps) -> PerceptronTrace:
         """Run the forward pass."""
-        return PerceptronTrace(self, x, y, *self._run(matmul(x, self.Wx), y, keeps))
-
-    def _run(self, pre: Array, y: Array | None, keeps: Keeps) -> tuple[Array, Passes, Array]:
-        """The first mask, the passes of the hidden layers, the values."""
-        if self.Wy is not None:
-            pre = pre + matmul(y, self.Wy)
-        if self.bias is not None:
-            pre = pre + self.bias[:, None]
+        pre = self._before(matmul(x, self.Wx), y)
         z, mask = activation(pre, self.hidden.slope, keeps[0])
         passes = self.hidden.forward(z, list(keeps[1:]))
-        return mask, passes, self._output(passes.output)
+        return PerceptronTrace(self, x, y, mask, passes, self._output(passes.output))
+
+    def _before(self, pre: Array, y: Array | None) -> Array:
+        """The first layer before its activation, from its product with x."""
+        if self.Wy is not None:
+            pre = _with_responses(pre, matmul(y, self.Wy))
+        return pre if self.bias is None else pre + self.bias[:, None]
 
     def _output(self, z: Array) -> Array:
         """Values (E, C, N) from the last hidden layer; the copies are the outputs if several."""
@@ -234,11 +224,7 @@ class PerceptronTrace:
         """See :class:`Trace`."""
         top = self.net.V.swapaxes(1, 2)[:, :, None]
         below, self.adjoints = self.net.hidden.adjoint(top, self.passes.masks)
-        if self.adjoints:
-            below *= self.mask
-        else:  # a view of V
-            below = below * self.mask
-        self.a = below
+        self.a = below * self.mask
         return matmul(self.a[:, copies], self.net.Wx.swapaxes(1, 2))
 
     def response_gradient(self) -> Array:
@@ -288,53 +274,95 @@ class PerceptronTrace:
         return matmul(a, self.net.Wy.swapaxes(1, 2))
 
 
-class _TwoBranches(Network):
-    """A network with a branch for x."""
+@dataclass
+class Product(Network):
+    """x' V y, which joins the branches of a bilinear critic."""
+
+    V: Array
+    dropouts = ()
+
+    @property
+    def first_weights(self) -> Array:
+        """The weights that multiply x, (E, d, k)."""
+        return self.V
+
+    def values_from(self, pre: Array, y: Array | None) -> Array:
+        """Values from the product of x with the first layer, see :func:`_with_responses`."""
+        assert y is not None
+        E, C, n, k = y.shape
+        return (pre.reshape(E, -1, n, pre.shape[2] // n, k) @ y[..., None]).reshape(E, C, -1)
+
+    def trace(self, x: Array, y: Array | None, keeps: Keeps) -> ProductTrace:
+        """Run the forward pass."""
+        return ProductTrace(self, x, y, (matmul(x, self.V) * y).sum(-1))
+
+
+@dataclass
+class ProductTrace:
+    """A :class:`Trace` of a product."""
+
+    net: Product
+    x: Array
+    y: Array
+    values: Array
+    a: Array = field(init=False)
+    lifted: Array = field(init=False)
+    weighted: Array = field(init=False)
+
+    def input_gradient(self, copies: slice) -> Array:
+        """See :class:`Trace`."""
+        self.a = matmul(self.y, self.net.V.swapaxes(1, 2))
+        return self.a[:, copies]
+
+    def response_gradient(self) -> Array:
+        """Zero by convention: f = ⟨∂f/∂x, x⟩ leaves nothing for the response to explain."""
+        return 0 * self.y
+
+    def parameter_gradient(self, delta: Array, G: Array, copies: slice) -> list[Array]:
+        """See :class:`Trace`."""
+        delta = delta[..., None]
+        self.weighted = self.a * delta
+        self.lifted = self.x * delta
+        self.lifted[:, copies] += G
+        return [outer(self.lifted, self.y)]
+
+    def adjoint_to_x(self) -> Array:
+        """The derivative of sum(delta * values) in the shared x, after parameter_gradient."""
+        return _total(self.weighted)
+
+    def adjoint_to_y(self) -> Array:
+        """The derivative of sum(delta * values) + P in y, after parameter_gradient."""
+        return matmul(self.lifted, self.net.V)
+
+
+@dataclass
+class Branched(Network):
+    """A branch for x, a branch for y, and what joins them.
+
+    A perceptron joins the branches of the paper's big critic, a product those of a bilinear critic
+    phi(x)' V psi(y), where psi is the response itself when its branch is empty.
+    """
 
     branch_x: Stack
+    branch_y: Stack
+    joint: Perceptron | Product
+    pairs = True
+
+    @property
+    def dropouts(self) -> Dropouts:
+        """A mask for each hidden layer; the branch of x has one for all pairings."""
+        branches = [*self.branch_x.dropouts(False), *self.branch_y.dropouts(True)]
+        return [*branches, *self.joint.dropouts]
 
     @property
     def first_weights(self) -> Array:
         """The weights that multiply x, (E, d, H)."""
         return self.branch_x.weights[0]
 
-
-@dataclass
-class Branched(_TwoBranches):
-    """A branch for x, a branch for y, and a perceptron of both (the paper's big critic)."""
-
-    branch_x: Stack
-    branch_y: Stack
-    joint: Perceptron
-    dropout: float = 0.0
-    pairs: bool = True
-
-    @property
-    def dropouts(self) -> Dropouts:
-        """A mask for each hidden layer; the branch of x has one for all pairings."""
-        x = _stack_dropouts(self.branch_x, False, self.dropout)
-        return [*x, *_stack_dropouts(self.branch_y, True, self.dropout), *self.joint.dropouts]
-
-    @property
-    def parameters(self) -> list[Array]:
-        """Branches, then what joins them."""
-        return [*self.branch_x.parameters, *self.branch_y.parameters, *self.joint.parameters]
-
-    def replace(self, parameters: list[Array]) -> Branched:
-        """The same network with other parameters."""
-        i = len(self.branch_x.parameters)
-        j = i + len(self.branch_y.parameters)
-        return replace(
-            self,
-            branch_x=self.branch_x.replace(parameters[:i]),
-            branch_y=self.branch_y.replace(parameters[i:j]),
-            joint=self.joint.replace(parameters[j:]),
-        )
-
     def values_from(self, pre: Array, y: Array | None) -> Array:
         """Values from the product of x with the first layer, see :func:`_with_responses`."""
-        phi = self.branch_x.values_from(pre)
-        return self.joint.values_from(matmul(phi, self.joint.Wx), self.branch_y.values(y))
+        phi = matmul(self.branch_x.values_from(pre), self.joint.first_weights)
+        return self.joint.values_from(phi, self.branch_y.values(y))
 
     def trace(self, x: Array, y: Array | None, keeps: Keeps) -> BranchedTrace:
         """Run the forward pass."""
@@ -352,7 +380,7 @@ class BranchedTrace:
     net: Branched
     px: Passes
     py: Passes
-    joint: PerceptronTrace
+    joint: PerceptronTrace | ProductTrace
     adjoints: list[Array] = field(init=False)
 
     @property
@@ -378,78 +406,3 @@ class BranchedTrace:
         x = self.net.branch_x.gradient(self.px, self.joint.adjoint_to_x(), penalty)
         y = self.net.branch_y.gradient(self.py, self.joint.adjoint_to_y(), None)
         return [*x, *y, *joint]
-
-
-@dataclass
-class Bilinear(_TwoBranches):
-    """phi(x)' V psi(y); psi is learned, or the response itself when its branch is empty."""
-
-    branch_x: Stack
-    branch_y: Stack
-    V: Array
-    dropout: float = 0.0
-    pairs: bool = True
-
-    @property
-    def dropouts(self) -> Dropouts:
-        """A mask for each layer; phi has one for all pairings."""
-        x = _stack_dropouts(self.branch_x, False, self.dropout)
-        return [*x, *_stack_dropouts(self.branch_y, True, self.dropout)]
-
-    @property
-    def parameters(self) -> list[Array]:
-        """phi, psi, V."""
-        return [*self.branch_x.parameters, *self.branch_y.parameters, self.V]
-
-    def replace(self, parameters: list[Array]) -> Bilinear:
-        """The same network with other parameters."""
-        i = len(self.branch_x.parameters)
-        x, y = self.branch_x.replace(parameters[:i]), self.branch_y.replace(parameters[i:-1])
-        return replace(self, branch_x=x, branch_y=y, V=parameters[-1])
-
-    def response_gradient(self, x: Array, y: Array) -> Array:
-        """Zero by convention: f = ⟨∂f/∂x, x⟩ leaves nothing for the response to explain."""
-        return 0 * y
-
-    def values_from(self, pre: Array, y: Array | None) -> Array:
-        """Values from the product of x with the first layer, see :func:`_with_responses`."""
-        phi = matmul(self.branch_x.values_from(pre), self.V)
-        psi = self.branch_y.values(y)
-        E, C, n, k = psi.shape
-        return (phi.reshape(E, -1, n, phi.shape[2] // n, k) @ psi[..., None]).reshape(E, C, -1)
-
-    def trace(self, x: Array, y: Array | None, keeps: Keeps) -> BilinearTrace:
-        """Run the forward pass."""
-        i = len(self.branch_x.weights)
-        px = self.branch_x.forward(x, list(keeps[:i]))
-        py = self.branch_y.forward(y, list(keeps[i:]))
-        return BilinearTrace(self, px, py, (matmul(px.output, self.V) * py.output).sum(-1))
-
-
-@dataclass
-class BilinearTrace:
-    """A :class:`Trace` of a bilinear critic."""
-
-    net: Bilinear
-    px: Passes
-    py: Passes
-    values: Array
-    to_phi: Array = field(init=False)
-    adjoints: list[Array] = field(init=False)
-
-    def input_gradient(self, copies: slice) -> Array:
-        """See :class:`Trace`."""
-        self.to_phi = matmul(self.py.output, self.net.V.swapaxes(1, 2))
-        g, self.adjoints = self.net.branch_x.adjoint(self.to_phi[:, copies], self.px.masks)
-        return g
-
-    def parameter_gradient(self, delta: Array, G: Array, copies: slice) -> list[Array]:
-        """See :class:`Trace`."""
-        net, delta = self.net, delta[..., None]
-        tangents, out = net.branch_x.tangent(G, self.px.masks)
-        lifted = self.px.output * delta
-        lifted[:, copies] += out
-        upstream = _total(self.to_phi * delta)
-        x = net.branch_x.gradient(self.px, upstream, (tangents, self.adjoints))
-        y = net.branch_y.gradient(self.py, matmul(lifted, net.V), None)
-        return [*x, *y, outer(lifted, self.py.output)]

@@ -7,32 +7,40 @@ which weight. Values are (E, C, N), responses (E, C, N, k), weights of the rows 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any
 
 from sobolev import criterion
 from sobolev.neural.arrays import Array, namespace
 
 
-class Objective(Protocol):
-    """The loss of the values and its derivative."""
+class Objective:
+    """The loss of the values and its derivative.
 
-    @property
-    def copies(self) -> slice:
-        """The copies that enter the gradient penalty."""
+    Attributes
+    ----------
+    copies : slice
+        The copies that enter the gradient penalty.
+    share : float
+        The weight of each of these copies.
+    joint : float
+        The share of the joint distribution in the measure of the penalties.
+    """
 
-    @property
-    def share(self) -> float:
-        """The weight of each of these copies."""
+    copies: Any = slice(None)
+    share: Any = 1.0
+    joint: Any = 0.0
 
     def __call__(self, values: Array, y: Array, weights: Array) -> tuple[Array, Array]:
         """Loss of each member, (E,), and its derivative in the values."""
+        raise NotImplementedError
 
     def risk(self, values: Array, y: Array) -> Array:
         """The score of held-out rows, (E, N); larger is better."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class PairedSIC:
+class PairedSIC(Objective):
     """SIC with permuted responses: copy 0 is the joint distribution, copy 1 the product.
 
     ``joint`` is the share of the joint distribution in the measure of the penalties: 0 for the
@@ -70,12 +78,10 @@ class PairedSIC:
 
 
 @dataclass(frozen=True)
-class ExactSIC:
+class ExactSIC(Objective):
     """SIC of f = h(x)' psi(y) under the exact product: -h'psi + rho/2 |h|²."""
 
     rho: float
-    copies: ClassVar[slice] = slice(None)
-    share: ClassVar[float] = 1.0
 
     def __call__(self, values: Array, y: Array, weights: Array) -> tuple[Array, Array]:
         """Minus the mean risk."""
@@ -90,11 +96,8 @@ class ExactSIC:
 
 
 @dataclass(frozen=True)
-class SquaredError:
+class SquaredError(Objective):
     """Squared error, summed over outputs."""
-
-    copies: ClassVar[slice] = slice(None)
-    share: ClassVar[float] = 1.0
 
     def __call__(self, values: Array, y: Array, weights: Array) -> tuple[Array, Array]:
         """The mean squared error."""
@@ -108,11 +111,8 @@ class SquaredError:
 
 
 @dataclass(frozen=True)
-class CrossEntropy:
+class CrossEntropy(Objective):
     """Cross-entropy of softmax(values) with indicators of the classes."""
-
-    copies: ClassVar[slice] = slice(None)
-    share: ClassVar[float] = 1.0
 
     def __call__(self, values: Array, y: Array, weights: Array) -> tuple[Array, Array]:
         """The mean cross-entropy."""

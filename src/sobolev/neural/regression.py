@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -20,38 +22,24 @@ from sobolev.neural.optimizer import Optimizer
 from sobolev.targets import TargetEncoder
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _SobolevPredictor(NeuralEstimator):
     """What the regressor and the classifier share."""
 
     _objective: ClassVar[Objective]
     _target_type: ClassVar[str]
 
-    def __init__(
-        self,
-        *,
-        network: Any = None,
-        lam: float | str = 0.02,
-        optimizer: Optimizer | None = None,
-        boosting: Any = 1,
-        feature_groups: Any = None,
-        n_features_to_select: int | float | None = None,
-        threshold: float | None = None,
-        cv: Any = 5,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.network = network
-        self.lam = lam
-        self.optimizer = optimizer
-        self.boosting = boosting
-        self.feature_groups = feature_groups
-        self.n_features_to_select = n_features_to_select
-        self.threshold = threshold
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    network: Any = None
+    lam: float | str = 0.02
+    optimizer: Optimizer | None = None
+    boosting: Any = 1
+    feature_groups: Any = None
+    n_features_to_select: int | float | None = None
+    threshold: float | None = None
+    cv: Any = 5
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def witness(self, X: Any, y: Any) -> Array:
         """The same as :meth:`risk`: a predictor has its loss only."""
@@ -238,9 +226,7 @@ class SobolevClassifier(ClassifierMixin, _SobolevPredictor):
         -------
         array of shape (n, n_classes)
         """
-        scores = self._outputs(X)
-        scores = np.exp(scores - scores.max(axis=2, keepdims=True))
-        return np.asarray((scores / scores.sum(axis=2, keepdims=True)).mean(axis=0))
+        return np.asarray(softmax(self._outputs(X), axis=2).mean(axis=0))
 
     def predict(self, X: Any) -> AnyArray:
         """The most probable class of each row."""

@@ -104,26 +104,23 @@ class Sampler:
         self.sizes = [min(b, m.index.size) for b, m in zip(batch_sizes, members, strict=True)]
         self.n = max(self.sizes)
         self.device = device
-        # Three streams for each member: rows, permuted responses, dropout.
-        children = [rng.spawn(3) for rng in rngs]
-        # A batch of all weighted rows needs no draws: the weights of the rows are its own.
-        whole = [
-            m.p is not None and s == m.index.size for m, s in zip(members, self.sizes, strict=True)
-        ]
-        self.rows = [
-            _Stream(m, c[0], whole=w) for m, c, w in zip(members, children, whole, strict=True)
-        ]
-        self.permuted = [_Stream(m, c[1]) for m, c in zip(members, children, strict=True)]
-        self.noise = [c[2] for c in children]
+        self.rows, self.permuted, self.noise = [], [], []
         weights = np.zeros((len(members), self.n), dtype=np.float32)
-        for weight, size, member, all_rows in zip(weights, self.sizes, members, whole, strict=True):
-            weight[:size] = member.p if all_rows else 1 / size
+        for weight, size, member, rng in zip(weights, self.sizes, members, rngs, strict=True):
+            # Three streams for each member: rows, permuted responses, dropout.
+            of_rows, of_permuted, of_noise = rng.spawn(3)
+            # A batch of all weighted rows needs no draws: the weights of the rows are its own.
+            whole = member.p is not None and size == member.index.size
+            self.rows.append(_Stream(member, of_rows, whole=whole))
+            self.permuted.append(_Stream(member, of_permuted))
+            self.noise.append(of_noise)
+            weight[:size] = member.p if whole else 1 / size
         self.weights = to_device(weights, device)
         self.roots = to_device(np.sqrt(weights), device)
-        self.masks = []
-        for own, width, rate in dropouts:
-            cut = min(255, round(256 * rate))
-            self.masks.append((n_copies if own else 1, width, cut))
+        self.masks = [
+            (n_copies if own else 1, width, min(255, round(256 * rate)))
+            for own, width, rate in dropouts
+        ]
         # A member's masks are those of its own rows, whatever the batches of others.
         per_row = sum(copies * width for copies, width, cut in self.masks if cut)
         self.noise_bytes = [size * per_row for size in self.sizes]
@@ -145,10 +142,9 @@ class Sampler:
                 if not cut:
                     keeps.append(None)
                     continue
-                end = begin + copies * width
                 kept = self._kept(noise, step, begin, copies, width, cut)
                 keeps.append(Keep(to_device(kept, self.device), 256 / (256 - cut)))
-                begin = end
+                begin += copies * width
             yield Batch(rows[step], permuted[step], self.weights, self.roots, keeps)
 
     def _kept(
@@ -172,6 +168,6 @@ class Sampler:
         found = []
         for rng, size in zip(self.noise, self.noise_bytes, strict=True):
             words = -(-size // 8)
-            drawn = rng.integers(0, 2**64, size=(n, words), dtype=np.uint64) if words else None
-            found.append(np.empty((n, 0), np.uint8) if drawn is None else drawn.view(np.uint8))
+            drawn = rng.integers(0, 2**64, size=(n, words), dtype=np.uint64)
+            found.append(drawn.view(np.uint8))
         return found

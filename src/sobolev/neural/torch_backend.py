@@ -34,24 +34,23 @@ CPU = torch.device("cpu")
 
 def find_device(device: Any) -> torch.device | None:
     """The device to train on; None is the CPU."""
+    available: dict[str, Any] = {
+        "cuda": torch.cuda.is_available,
+        "mps": torch.backends.mps.is_available,
+    }
     if device == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        if torch.backends.mps.is_available():
-            return torch.device("mps")
-        return None
+        return next((torch.device(kind) for kind, ready in available.items() if ready()), None)
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError):
         raise ValueError(
             f'device={device!r} is unknown; use "auto", "cpu", "cuda", "cuda:1" or "mps".'
         ) from None
-    if found.type not in ("cpu", "cuda", "mps"):
+    if found.type not in ("cpu", *available):
         raise ValueError(f'device={device!r} is not supported; use "auto", "cpu", "cuda" or "mps".')
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f'device={device!r}: CUDA is not available here; use device="auto".')
-    if found.type == "mps" and not torch.backends.mps.is_available():
-        raise ValueError(f'device={device!r}: MPS is not available here; use device="auto".')
+    if found.type != "cpu" and not available[found.type]():
+        kind = found.type.upper()
+        raise ValueError(f'device={device!r}: {kind} is not available here; use device="auto".')
     return None if found.type == "cpu" else found
 
 
