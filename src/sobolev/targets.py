@@ -78,6 +78,7 @@ class TargetColumn:
         return np.eye(self.classes.size)[code]
 
 
+@dataclass(eq=False, repr=False)
 class TargetEncoder(BaseEstimator):
     """Encode y as psi(y), centred and whitened under its (weighted) empirical distribution.
 
@@ -113,17 +114,10 @@ class TargetEncoder(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        target_type: str = "auto",
-        basis: str = "standard",
-        degree: int = 3,
-        select: bool = False,
-    ) -> None:
-        self.target_type = target_type
-        self.basis = basis
-        self.degree = degree
-        self.select = select
+    target_type: str = "auto"
+    basis: str = "standard"
+    degree: int = 3
+    select: bool = False
 
     def fit(self, y: Any, sample_weight: Array | None = None) -> TargetEncoder:
         """Fit the encoding to y."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import count
 from typing import Any
 
@@ -51,6 +51,7 @@ class HRTResult:
     feature: str | None = None
 
 
+@dataclass(eq=False, repr=False)
 class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     """Select columns by the holdout randomization test, at a false discovery rate.
 
@@ -139,38 +140,21 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     array([0, 1, 2, 3, 4, 5])
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        conditional: Any = "auto",
-        fdr: float = 0.1,
-        statistic: str = "risk",
-        pvalue: Any = "saddlepoint",
-        scheme: Any = "forward",
-        shortlist: int | None = None,
-        n_repeats: int = 1,
-        procedure: str = "bh",
-        feature_groups: Any = None,
-        diagnose: bool = True,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.conditional = conditional
-        self.fdr = fdr
-        self.statistic = statistic
-        self.pvalue = pvalue
-        self.scheme = scheme
-        self.shortlist = shortlist
-        self.n_repeats = n_repeats
-        self.procedure = procedure
-        self.feature_groups = feature_groups
-        self.diagnose = diagnose
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    estimator: Any = None
+    _: KW_ONLY
+    conditional: Any = "auto"
+    fdr: float = 0.1
+    statistic: str = "risk"
+    pvalue: Any = "saddlepoint"
+    scheme: Any = "forward"
+    shortlist: int | None = None
+    n_repeats: int = 1
+    procedure: str = "bh"
+    feature_groups: Any = None
+    diagnose: bool = True
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     @classmethod
     def paper(cls, estimator: Any = None, **parameters: Any) -> HRTSelector:

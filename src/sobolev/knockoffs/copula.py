@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +31,7 @@ FLOORS = (0.01, 0.1)
 LARGE_CHANGE = 0.2
 
 
+@dataclass(eq=False, repr=False)
 class CopulaKnockoffs(KnockoffSampler):
     """Knockoffs with the marginal distributions of the columns: 0/1 columns get 0/1 knockoffs.
 
@@ -73,17 +75,10 @@ class CopulaKnockoffs(KnockoffSampler):
     array([0., 1.])
     """
 
-    def __init__(
-        self,
-        method: str = "mvr",
-        shrinkage: float | str = "auto",
-        n_sweeps: int = 20,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.method = method
-        self.shrinkage = shrinkage
-        self.n_sweeps = n_sweeps
-        self.random_state = random_state
+    method: str = "mvr"
+    shrinkage: float | str = "auto"
+    n_sweeps: int = 20
+    random_state: RandomState = 0
 
     def _fit(self, X: Array) -> None:
         check_option("method", self.method, METHODS)

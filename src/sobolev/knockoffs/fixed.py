@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
@@ -20,6 +21,7 @@ from sobolev.validation import feature_names, list_some
 RANK_TOL = 1e-7
 
 
+@dataclass(eq=False, repr=False)
 class FixedXKnockoffs(KnockoffSampler):
     """Knockoffs for the linear model with fixed X and normal noise.
 
@@ -55,9 +57,8 @@ class FixedXKnockoffs(KnockoffSampler):
     True
     """
 
-    def __init__(self, method: str = "mvr", center: bool = True) -> None:
-        self.method = method
-        self.center = center
+    method: str = "mvr"
+    center: bool = True
 
     def _fit(self, X: Array) -> None:
         check_option("method", self.method, METHODS)

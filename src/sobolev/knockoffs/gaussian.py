@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sobolev.knockoffs.groups import group_labels, solve_group_correlation
 from sobolev.knockoffs.s_matrix import METHODS, solve_s
 
 
+@dataclass(eq=False, repr=False)
 class GaussianKnockoffs(KnockoffSampler):
     """Knockoffs for jointly normal columns.
 
@@ -58,17 +60,10 @@ class GaussianKnockoffs(KnockoffSampler):
     (100, 3)
     """
 
-    def __init__(
-        self,
-        covariance: Any = None,
-        method: str = "mvr",
-        feature_groups: GroupsLike | None = None,
-        block_size: int | None = None,
-    ) -> None:
-        self.covariance = covariance
-        self.method = method
-        self.feature_groups = feature_groups
-        self.block_size = block_size
+    covariance: Any = None
+    method: str = "mvr"
+    feature_groups: GroupsLike | None = None
+    block_size: int | None = None
 
     def _fit(self, X: Array) -> None:
         check_option("method", self.method, METHODS)

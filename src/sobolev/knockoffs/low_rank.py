@@ -179,6 +179,7 @@ def _low_rank_objective(model: FactorModel, s: Array, method: str) -> tuple[floa
     return float(diagonal.sum() + (1 / s).sum()), diagonal, square
 
 
+@dataclass(eq=False, repr=False)
 class LowRankKnockoffs(KnockoffSampler):
     """Gaussian knockoffs under a factor model: the covariance is diagonal plus low rank.
 
@@ -225,17 +226,10 @@ class LowRankKnockoffs(KnockoffSampler):
     (100, 300)
     """
 
-    def __init__(
-        self,
-        n_factors: int | str = "auto",
-        method: str = "mvr",
-        max_iter: int = 100,
-        tol: float = 1e-3,
-    ) -> None:
-        self.n_factors = n_factors
-        self.method = method
-        self.max_iter = max_iter
-        self.tol = tol
+    n_factors: int | str = "auto"
+    method: str = "mvr"
+    max_iter: int = 100
+    tol: float = 1e-3
 
     @property
     def covariance_(self) -> Array:

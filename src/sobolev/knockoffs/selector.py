@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from sobolev.summary import SummaryMixin
 from sobolev.validation import feature_names, validate_training
 
 
+@dataclass(eq=False, repr=False)
 class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     """Select features with knockoffs at a controlled false discovery rate (Algorithm 5).
 
@@ -144,32 +145,18 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        sampler: Any = "auto",
-        fdr: float = 0.1,
-        offset: int = 1,
-        n_draws: int = 1,
-        statistic: str = "difference",
-        feature_groups: Any = None,
-        diagnose: bool = True,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.sampler = sampler
-        self.fdr = fdr
-        self.offset = offset
-        self.n_draws = n_draws
-        self.statistic = statistic
-        self.feature_groups = feature_groups
-        self.diagnose = diagnose
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    estimator: Any = None
+    _: KW_ONLY
+    sampler: Any = "auto"
+    fdr: float = 0.1
+    offset: int = 1
+    n_draws: int = 1
+    statistic: str = "difference"
+    feature_groups: Any = None
+    diagnose: bool = True
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any) -> KnockoffSelector:
         """Draw knockoffs, fit the estimator and select columns.

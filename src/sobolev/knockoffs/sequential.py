@@ -27,6 +27,7 @@ from sobolev.knockoffs.base import KnockoffSampler
 PENALTY_SHARE = 0.3
 
 
+@dataclass(eq=False, repr=False)
 class SequentialKnockoffs(KnockoffSampler):
     """Knockoffs for binary, categorical and continuous columns, with any scikit-learn model.
 
@@ -80,19 +81,11 @@ class SequentialKnockoffs(KnockoffSampler):
     array([0., 1.])
     """
 
-    def __init__(
-        self,
-        regressor: Any = None,
-        classifier: Any = None,
-        penalty: float | str = "auto",
-        max_categories: int = MAX_CATEGORIES,
-        n_folds: int = 5,
-    ) -> None:
-        self.regressor = regressor
-        self.classifier = classifier
-        self.penalty = penalty
-        self.max_categories = max_categories
-        self.n_folds = n_folds
+    regressor: Any = None
+    classifier: Any = None
+    penalty: float | str = "auto"
+    max_categories: int = MAX_CATEGORIES
+    n_folds: int = 5
 
     def _fit(self, X: Array) -> None:
         check_count("max_categories", self.max_categories)
