@@ -116,7 +116,7 @@ def test_refits_are_independent_unless_they_pass_something_on():
 
 def test_lam_falls_as_rows_grow():
     sic = fitted()
-    assert sic.for_more_rows(2.0).lam == pytest.approx(0.005)
+    assert sic.for_more_rows(100, 200).lam == pytest.approx(0.005)
     assert sic.lam == 0.01
 
 

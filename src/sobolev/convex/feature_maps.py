@@ -39,8 +39,9 @@ MAX_LANDMARKS = 1000
 # With more rows, an iteration with landmarks costs more than one with Fourier features and does
 # not rank better.
 AUTO_FOURIER_ROWS = 5000
-# Rows from which the spacing of a column's values and the median distance are read, and the
-# largest squared spacing in units of the kernel's squared length.
+# Rows from which second-order effects and the spacing of a column's values are read (up to a factor
+# of two), rows for the median distance, and the largest squared spacing in units of the kernel's
+# squared length.
 SPACING_ROWS = 5000
 MEDIAN_ROWS = 1000
 MAX_RESOLUTION = 0.2

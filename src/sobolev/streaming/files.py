@@ -75,26 +75,21 @@ class NamedSource(LocalSource):
         features: tuple[str, ...] | None = None
         for number, (piece, file) in enumerate(self.pieces()):
             detail = f" (of {file})"
-            where = f"chunk {number}{detail}"
-            columns = _column_names(piece)
-            found = self._split_piece(columns, where)
-            features = found if features is None else features
-            if set(found) != set(features):
-                raise ValueError(f"{where}: {other_columns(found, features)}")
+            try:
+                found = self.split(_column_names(piece))
+                features = found if features is None else features
+                if set(found) != set(features):
+                    raise ValueError(other_columns(found, features))
+                X = _matrix(piece, features)
+            except ValueError as error:
+                raise ValueError(f"chunk {number}{detail}: {error}") from error
             if not len(piece):
                 continue
             y = {name: _column(piece, name) for name in self.targets}
             response = y[self.targets[0]] if self.single else pd.DataFrame(y)
             weight = None if self.weight is None else _column(piece, self.weight)
-            X = _matrix(piece, features, where)
             chunk = make_chunk(X, response, weight, number=number, detail=detail)
             yield replace(chunk, names=features)
-
-    def _split_piece(self, columns: Sequence[str], where: str) -> tuple[str, ...]:
-        try:
-            return self.split(columns)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from error
 
 
 class TableSource(NamedSource):
@@ -230,7 +225,7 @@ def _column(piece: Any, name: str) -> Any:
     return column.to_numpy(zero_copy_only=False)
 
 
-def _matrix(piece: Any, names: Sequence[str], where: str) -> Array:
+def _matrix(piece: Any, names: Sequence[str]) -> Array:
     """Columns as floats, each contiguous in memory, as they are on disk."""
     out = np.empty((len(names), len(piece)))
     text = []
@@ -245,5 +240,5 @@ def _matrix(piece: Any, names: Sequence[str], where: str) -> Array:
         else:
             text.append(name)
     if text:
-        raise ValueError(f"{where}: {not_numbers(text)}")
+        raise ValueError(not_numbers(text))
     return out.T
