@@ -108,12 +108,13 @@ class FourierMoments:
             heavy = weights if omega is None else omega[chunk]
             response = weights[:, None] * psi[chunk]
             self.weight += float(weights.sum())
-            self.first += weights.astype(dtype, copy=False) @ z
+            total = weights.astype(dtype, copy=False) @ z
+            self.first += total
             self.response += z.T @ response.astype(dtype, copy=False)
             self.response_first += response.sum(axis=0)
             share = heavy.astype(dtype, copy=False)
             self.heavy_weight += float(heavy.sum())
-            self.heavy_first += share @ z
+            self.heavy_first += total if omega is None else share @ z
             if heavy.min() >= 0:
                 z *= np.sqrt(share)[:, None]
                 self.second += z.T @ z  # numpy computes half of this symmetric product
