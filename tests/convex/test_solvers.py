@@ -1,6 +1,7 @@
 """Algorithms 1 and 2: Theorem 1, Theorem 2, the corollary, Remark 1, by independent solvers."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from sobolev.convex.solvers import (
     Penalties,
     alternating,
     block_coordinate_descent,
-    continuation,
     decomposition,
     resolve_solver,
 )
@@ -312,10 +312,10 @@ def test_irrelevant_features_vanish_with_epsilon(name, solver, with_noise):
     """In maps that can leave a feature out; every kernel function uses all of them."""
     forms, penalties = with_noise(name), Penalties(0.3, 1.0, 0.01)
     epsilons = (1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
-    options = {"algorithm": SOLVERS[solver], "max_iter": 5000, "tol": 1e-9}
+    settings = replace(resolve_solver(solver), max_iter=5000, tol=1e-9)
     noise = np.array(
         [
-            continuation(forms, penalties, epsilons[: i + 1], **options).eta[2:].max()
+            replace(settings, epsilon=epsilons[: i + 1]).solve(forms, penalties).eta[2:].max()
             for i in range(len(epsilons))
         ]
     )
@@ -323,14 +323,14 @@ def test_irrelevant_features_vanish_with_epsilon(name, solver, with_noise):
     assert noise[-1] < 1e-3
     # An unused feature keeps only the share of epsilon: a hundredth of it divides eta by ten.
     assert noise[-1] < 0.2 * noise[-2]
-    final = continuation(forms, penalties, epsilons, **options)
+    final = replace(settings, epsilon=epsilons).solve(forms, penalties)
     assert final.eta[:2].min() > 0.05
 
 
 def test_continuation_reaches_the_same_point_as_a_direct_solve(with_noise):
     forms, penalties = with_noise("fourier"), Penalties(0.1, 1.0, 0.01, 1e-8)
     direct = alternating(forms, penalties, max_iter=5000, tol=1e-10)
-    path = continuation(forms, penalties, (1e-2, 1e-5, 1e-8), max_iter=5000, tol=1e-10)
+    path = Alternating(epsilon=(1e-2, 1e-5, 1e-8), max_iter=5000, tol=1e-10).solve(forms, penalties)
     np.testing.assert_allclose(path.eta, direct.eta, atol=1e-7)
     assert path.objective_curve[-1] == pytest.approx(direct.objective_curve[-1], rel=1e-9)
     assert path.objective_curve.size == path.n_iter + 3
@@ -341,7 +341,8 @@ def test_solutions_tend_to_that_of_the_unperturbed_problem(name, with_noise):
     forms, penalties = with_noise(name), Penalties(0.3, 1.0, 0.01, 0.0)
     value, _, eta = solve_with_cvxpy(forms, penalties, [[j] for j in range(4)])
     for epsilon, tol in ((1e-4, 3e-2), (1e-8, 3e-4), (1e-12, 3e-6)):
-        solution = continuation(forms, penalties, (1e-2, epsilon), max_iter=20_000, tol=1e-10)
+        solver = Alternating(epsilon=(1e-2, epsilon), max_iter=20_000, tol=1e-10)
+        solution = solver.solve(forms, penalties)
         assert abs(solution.objective_curve[-1] - value) < tol
         np.testing.assert_allclose(solution.eta, eta, atol=30 * tol)
 

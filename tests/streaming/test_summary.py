@@ -28,11 +28,10 @@ def test_columns(weighted):
             np.arange(9000) >= 100,
         ]
     )
-    w = rng.exponential(size=9000) if weighted else None
+    w = rng.exponential(size=9000) if weighted else np.ones(9000)
     cuts = [slice(0, 100), slice(100, 5000), slice(5000, None)]
-    found = merged([ColumnMoments.of(X[c], None if w is None else w[c]) for c in cuts])
-    p = np.full(9000, 1 / 9000) if w is None else w / w.sum()
-    expected = Standardizer.fit(X, p)
+    found = merged([ColumnMoments.of(X[c], w[c]) for c in cuts])
+    expected = Standardizer.fit(X, w / w.sum())
     np.testing.assert_allclose(found.standardizer().center, expected.center, rtol=1e-13, atol=1e-12)
     np.testing.assert_allclose(found.standardizer().scale, expected.scale, rtol=1e-9)
     np.testing.assert_array_equal(found.standardizer().varying, [True, False, True, True])
@@ -42,12 +41,10 @@ def encoders(y, target_type="auto", size=10, weight=None):
     """Of chunks, and of all rows."""
     take = (lambda s: y.iloc[s]) if hasattr(y, "iloc") else (lambda s: y[s])
     cuts = [slice(i, i + size) for i in range(0, len(y), size)]
-    parts = [
-        ResponseMoments.of(take(c), None if weight is None else weight[c], target_type)
-        for c in cuts
-    ]
-    p = None if weight is None else weight / weight.sum()
-    return merged(parts).encoder(TargetEncoder(target_type)), TargetEncoder(target_type).fit(y, p)
+    weight = np.ones(len(y)) if weight is None else weight
+    parts = [ResponseMoments.of(take(c), weight[c], target_type) for c in cuts]
+    found = merged(parts).encoder(TargetEncoder(target_type))
+    return found, TargetEncoder(target_type).fit(y, weight / weight.sum())
 
 
 RNG = np.random.default_rng(1)
@@ -87,9 +84,9 @@ def test_the_user_says_what_integers_are(target_type):
 
 def test_text_is_no_number_and_labels_have_a_limit():
     with pytest.raises(ValueError, match="holds text"):
-        ResponseMoments.of(np.array(["a", "b"]), None, "regression")
+        ResponseMoments.of(np.array(["a", "b"]), np.ones(2), "regression")
     with pytest.raises(ValueError, match="more than 1,000 labels"):
         encoders(np.arange(1500), "classification", size=100)
-    one, two = (ResponseMoments.of(np.ones(shape), None, "auto") for shape in (3, (3, 2)))
+    one, two = (ResponseMoments.of(np.ones(shape), np.ones(3), "auto") for shape in (3, (3, 2)))
     with pytest.raises(ValueError, match="2 columns in some chunks and 1 in others"):
         two.merge(one)

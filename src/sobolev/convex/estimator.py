@@ -303,9 +303,7 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         Evaluator
         """
         check_is_fitted(self, "feature_importances_")
-        return ConvexEvaluator(
-            self.critic_, self.standardizer_, self.encoder_, self.rho, X, y, statistic
-        )
+        return ConvexEvaluator(self, X, y, statistic)
 
     def _rows(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Standardised rows and the encoded response."""

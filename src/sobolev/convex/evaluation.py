@@ -10,12 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index
 from sobolev.convex.feature_maps import with_columns
-from sobolev.convex.fitting import Critic
 from sobolev.criterion import risk
-from sobolev.targets import TargetEncoder
 
 # Largest number of nodes of the interpolation.
 MAX_NODES = 256
@@ -26,19 +23,11 @@ class ConvexEvaluator:
 
     slow: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        critic: Critic,
-        standardizer: Standardizer,
-        encoder: TargetEncoder,
-        rho: float,
-        X: Array,
-        y: Any,
-        statistic: str,
-    ) -> None:
-        self.standardizer, self.rho, self.statistic = standardizer, float(rho), statistic
-        self.z, self.psi = standardizer.transform(X), encoder.transform(y)
-        self.position = np.cumsum(standardizer.varying) - 1
+    def __init__(self, estimator: Any, X: Array, y: Any, statistic: str) -> None:
+        self.standardizer, critic = estimator.standardizer_, estimator.critic_
+        self.rho, self.statistic = float(estimator.rho), statistic
+        self.z, self.psi = self.standardizer.transform(X), estimator.encoder_.transform(y)
+        self.position = np.cumsum(self.standardizer.varying) - 1
         self.critic, self.bound = critic, critic.bound
         m = self.bound.n_functions
         self.U, self.linear = critic.U[:m], critic.U[m:]
@@ -51,7 +40,8 @@ class ConvexEvaluator:
         if ends.shape[1] == 0:
             return np.array([low, high]), "piecewise"
         n = self.bound.n_nodes(int(self.position[column]), float(ends[1, 0] - ends[0, 0]))
-        return chebyshev_nodes(low, high, min(n, MAX_NODES)), "chebyshev"
+        nodes = np.polynomial.chebyshev.chebpts2(min(n, MAX_NODES))
+        return 0.5 * (low + high) + 0.5 * (high - low) * nodes, "chebyshev"
 
     def at(self, columns: Index, values: Array) -> Array:
         """See :class:`~sobolev.critic.Evaluator`."""
@@ -90,8 +80,3 @@ class ConvexEvaluator:
             return f
         found: Array = risk(f, np.einsum("nqk,nqk->nq", h, h), self.rho)
         return found
-
-
-def chebyshev_nodes(low: float, high: float, n: int) -> Array:
-    """Chebyshev nodes of the second kind, including both ends."""
-    return 0.5 * (low + high) - 0.5 * (high - low) * np.cos(np.pi * np.arange(n) / (n - 1))

@@ -39,8 +39,9 @@ MAX_LANDMARKS = 1000
 # With more rows, an iteration with landmarks costs more than one with Fourier features and does
 # not rank better.
 AUTO_FOURIER_ROWS = 5000
-# Rows from which the spacing of a column's values and the median distance are read, and the
-# largest squared spacing in units of the kernel's squared length.
+# Rows from which second-order effects and the spacing of a column's values are read (up to a factor
+# of two), rows for the median distance, and the largest squared spacing in units of the kernel's
+# squared length.
 SPACING_ROWS = 5000
 MEDIAN_ROWS = 1000
 MAX_RESOLUTION = 0.2
@@ -97,7 +98,7 @@ class BoundMap:
         """phi without the linear block, (n, m)."""
         raise NotImplementedError
 
-    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> Part | None:
+    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> Part:
         """The nonlinear part's quadratic forms."""
         raise NotImplementedError
 
@@ -105,8 +106,6 @@ class BoundMap:
         """phi at the rows, the linear block last."""
         if not self.linear:
             return self.nonlinear_values(X)
-        if self.n_functions == 0:
-            return X
         return np.hstack([self.nonlinear_values(X), X])
 
     def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
@@ -117,8 +116,6 @@ class BoundMap:
         """∂/∂x of phi(x)' c for each row and its own coefficients c, (n, d)."""
         m = self.n_functions
         linear = coefficients[:, m:] if self.linear else np.zeros(X.shape)
-        if m == 0:
-            return linear
         return self.nonlinear_gradient(X, coefficients[:, :m]) + linear
 
     def n_nodes(self, column: int, length: float) -> int:
@@ -193,11 +190,9 @@ def weighted_median(values: Array, weights: Array) -> float:
     return float(values[order][np.searchsorted(below, half)].mean())
 
 
-def median_squared_distance(
-    X: Array, metric: Array, p: Array, max_rows: int = MEDIAN_ROWS
-) -> float:
+def median_squared_distance(X: Array, metric: Array, p: Array) -> float:
     """Weighted median of the squared distances between distinct rows under a metric."""
-    step = max(1, -(-X.shape[0] // max_rows))
+    step = max(1, -(-X.shape[0] // MEDIAN_ROWS))
     rows, weights = X[::step], p[::step]
     D = squared_distances(rows, rows, metric)
     upper = np.triu_indices_from(D, k=1)
@@ -205,8 +200,6 @@ def median_squared_distance(
     positive = distance > 1e-12 * max(float(distance.max(initial=0.0)), 1e-300)
     if not positive.any():
         return 1.0
-    if np.ptp(weights) == 0.0:
-        return float(np.median(distance[positive]))
     return weighted_median(distance[positive], (weights[:, None] * weights)[upper][positive])
 
 
@@ -292,11 +285,15 @@ class BoundLandmarkMap(BoundMap):
 
     def nonlinear_values(self, X: Array) -> Array:
         """The kernel between rows and landmarks."""
-        return _kernel_matrix(self.spec.kernel, X, self.centers, self.g)[0]
+        return self.kernel(X)[0]
+
+    def kernel(self, X: Array) -> tuple[Array, Array]:
+        """The kernel between rows and landmarks, and minus its derivative in q/2."""
+        return _kernel_matrix(self.spec.kernel, X, self.centers, self.g)
 
     def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
         """Of a sum of kernels: -g_j (x_j Σ h_k c_k - Σ h_k c_k C_kj)."""
-        weights = _kernel_matrix(self.spec.kernel, X, self.centers, self.g)[1] * coefficients
+        weights = self.kernel(X)[1] * coefficients
         return -self.g * (X * weights.sum(axis=1)[:, None] - weights @ self.centers)
 
     def n_nodes(self, column: int, length: float) -> int:
@@ -327,9 +324,7 @@ class BoundLandmarkMap(BoundMap):
 
     def part(self, X: Array, psi: Array, p: Array, omega: Array) -> LandmarkPart:
         """The kernel's quadratic forms."""
-        K, H = _kernel_matrix(self.spec.kernel, X, self.centers, self.g)
-        G = _kernel_matrix(self.spec.kernel, self.centers, self.centers, self.g)[0]
-        return LandmarkPart(X, self.centers, K, H, G, self.g, psi, p, omega)
+        return LandmarkPart(self, X, psi, p, omega)
 
 
 def _kernel_matrix(kernel: str, X: Array, C: Array, g: Array) -> tuple[Array, Array]:
@@ -411,14 +406,12 @@ class BoundFourierMap(BoundMap):
 
     def replaced(self, X: Array, fixed: Array, columns: Index, values: Array, U: Array) -> Array:
         """Turn each pair of cosine and sine by the angle of the columns."""
-        if self.n_functions == 0:
-            return super().replaced(X, fixed, columns, values, U)
         frequencies = self.frequencies[:, columns]
         rest = fixed - X[:, columns] @ frequencies.T
         cosine, sine = np.cos(rest), np.sin(rest)
         turn = values @ frequencies.T
         turn_cosine, turn_sine = np.cos(turn), np.sin(turn)
-        scale = 1 / np.sqrt(frequencies.shape[0])
+        scale = 1 / np.sqrt(max(1, frequencies.shape[0]))
         of_cosine, of_sine = np.vsplit(scale * U, 2)
         h = np.empty((rest.shape[0], values.shape[0], U.shape[1]))
         for k in range(h.shape[2]):
@@ -447,20 +440,20 @@ def orthogonal_gaussian(h: int, d: int, rng: np.random.Generator) -> Array:
 class DenseBoundMap(BoundMap):
     """Base of the bound maps that give the derivatives of all functions."""
 
-    def derivatives(self, X: Array) -> list[tuple[Index, Array]]:
-        """For each column, the functions that depend on it and their derivatives, (n, .)."""
+    def derivatives(self, X: Array) -> list[tuple[int, Index, Array]]:
+        """For columns j that functions depend on, j, these functions and their derivatives."""
         raise NotImplementedError
 
-    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> DensePart | None:
+    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> DensePart:
         """Quadratic forms from values and derivatives."""
-        if self.n_functions == 0:
-            return None
         return DensePart(self.nonlinear_values(X), self.derivatives(X), X, psi, p, omega)
 
     def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
         """The derivatives combined with the coefficients of each row, (n, d)."""
-        found = [np.sum(d * coefficients[:, used], axis=1) for used, d in self.derivatives(X)]
-        return np.column_stack(found)
+        gradient = np.zeros(X.shape)
+        for j, used, derivative in self.derivatives(X):
+            gradient[:, j] = np.sum(derivative * coefficients[:, used], axis=1)
+        return gradient
 
 
 @dataclass(frozen=True)
@@ -469,20 +462,11 @@ class LinearMap(MapSpec):
 
     screens: ClassVar[bool] = True
 
-    def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundLinearMap:
-        """Nothing to choose."""
-        return BoundLinearMap()
-
-
-class BoundLinearMap(BoundMap):
-    """The linear block alone."""
-
-    linear = True
-    n_functions = 0
-
-    def part(self, X: Array, psi: Array, p: Array, omega: Array) -> None:
-        """No nonlinear part."""
-        return None
+    def bind(
+        self, X: Array, metric: Array, p: Array, rng: np.random.Generator
+    ) -> BoundPolynomialMap:
+        """The linear block, and no monomials of a higher degree."""
+        return BoundPolynomialMap(np.empty((0, X.shape[1]), dtype=int), np.empty(0))
 
 
 @dataclass(frozen=True)
@@ -538,7 +522,7 @@ class BoundPolynomialMap(DenseBoundMap):
 
     def _monomials(self, X: Array, exponents: Array) -> Array:
         out = np.ones((X.shape[0], exponents.shape[0]))
-        for j in range(X.shape[1]):
+        for j in np.flatnonzero(exponents.any(axis=0)):
             for power in np.unique(exponents[:, j]):
                 if power > 0:
                     out[:, exponents[:, j] == power] *= X[:, [j]] ** power
@@ -548,15 +532,15 @@ class BoundPolynomialMap(DenseBoundMap):
         """The monomials of degree two and more."""
         return self._monomials(X, self.exponents) / self.scales
 
-    def derivatives(self, X: Array) -> list[tuple[Index, Array]]:
+    def derivatives(self, X: Array) -> list[tuple[int, Index, Array]]:
         """For each column, the monomials that contain it and their derivatives."""
         derivatives = []
-        for j in range(X.shape[1]):
+        for j in np.flatnonzero(self.exponents.any(axis=0)).tolist():
             columns = np.flatnonzero(self.exponents[:, j] > 0)
             lowered = self.exponents[columns].copy()
             lowered[:, j] -= 1
             factor = self.exponents[columns, j] / self.scales[columns]
-            derivatives.append((columns, self._monomials(X, lowered) * factor))
+            derivatives.append((j, columns, self._monomials(X, lowered) * factor))
         return derivatives
 
 
@@ -579,7 +563,7 @@ class BoundCustomMap(DenseBoundMap):
             )
         return values
 
-    def derivatives(self, X: Array) -> list[tuple[Index, Array]]:
+    def derivatives(self, X: Array) -> list[tuple[int, Index, Array]]:
         """For each column, the functions that depend on it and their derivatives, checked."""
         derivatives = []
         for j in range(X.shape[1]):
@@ -590,7 +574,7 @@ class BoundCustomMap(DenseBoundMap):
                     f"{(X.shape[0], self.n_functions)}; got {derivative.shape}."
                 )
             used = np.flatnonzero(np.any(derivative != 0, axis=0))
-            derivatives.append((used, derivative[:, used]))
+            derivatives.append((j, used, derivative[:, used]))
         return derivatives
 
 

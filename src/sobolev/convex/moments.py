@@ -30,7 +30,7 @@ def fourier_values(X: Array, frequencies: Array, out: Array | None = None) -> Ar
     phase = X @ frequencies.T
     np.cos(phase, out=out[:, :h])
     np.sin(phase, out=out[:, h:])
-    out *= np.sqrt(1.0 / h)
+    out *= np.sqrt(1.0 / max(1, h))
     return out
 
 
@@ -92,46 +92,35 @@ class FourierMoments:
         rows : int, optional
             Number of rows at a time; by default as many as take 32 MiB.
         """
-        size = self.second.shape[0]
+        size, m = self.second.shape[0], self.map.n_functions
         dtype: Any = np.float32 if self.map.single else np.float64
+        frequencies = self.map.frequencies.astype(dtype, copy=False)
         rows = max(64, CHUNK_BYTES // (8 * size)) if rows is None else rows
         buffer = np.empty((min(rows, X.shape[0]), size), dtype=dtype)
         for start in range(0, X.shape[0], rows):
             chunk = slice(start, start + rows)
-            z = buffer[: X[chunk].shape[0]]
-            self._fill(z, X[chunk].astype(dtype, copy=False))
-            response = psi[chunk]
-            weights = None if p is None else p[chunk]
+            x = X[chunk].astype(dtype, copy=False)
+            z = buffer[: x.shape[0]]
+            fourier_values(x, frequencies, out=z[:, :m])
+            if self.map.linear:
+                z[:, m:] = x
+            weights = np.ones(x.shape[0]) if p is None else p[chunk]
             heavy = weights if omega is None else omega[chunk]
-            if weights is not None:
-                response = weights[:, None] * response
-            self.weight += z.shape[0] if weights is None else float(weights.sum())
-            total = z.sum(axis=0) if weights is None else weights.astype(dtype, copy=False) @ z
+            response = weights[:, None] * psi[chunk]
+            self.weight += float(weights.sum())
+            total = weights.astype(dtype, copy=False) @ z
             self.first += total
             self.response += z.T @ response.astype(dtype, copy=False)
             self.response_first += response.sum(axis=0)
-            if heavy is None:
-                self.heavy_weight += z.shape[0]
-                self.heavy_first += total
+            share = heavy.astype(dtype, copy=False)
+            self.heavy_weight += float(heavy.sum())
+            self.heavy_first += total if omega is None else share @ z
+            if heavy.min() >= 0:
+                z *= np.sqrt(share)[:, None]
                 self.second += z.T @ z  # numpy computes half of this symmetric product
             else:
-                self.heavy_weight += float(heavy.sum())
-                share = heavy.astype(dtype, copy=False)
-                self.heavy_first += total if omega is None else share @ z
-                if heavy.min() >= 0:
-                    z *= np.sqrt(share)[:, None]
-                    self.second += z.T @ z
-                else:
-                    self.second += z.T @ (share[:, None] * z)
+                self.second += z.T @ (share[:, None] * z)
         return self
-
-    def _fill(self, z: Array, X: Array) -> None:
-        m = self.map.n_functions
-        if m:
-            frequencies = self.map.frequencies.astype(X.dtype, copy=False)
-            fourier_values(X, frequencies, out=z[:, :m])
-        if self.map.linear:
-            z[:, m:] = X
 
     def merge(self, other: FourierMoments) -> FourierMoments:
         """The moments of both sets of rows."""
@@ -174,18 +163,20 @@ class FourierMoments:
         delta[:h, h:] = -raw[h:, :h]
         delta[h:, :h] = -raw[:h, h:]
         plain = self.heavy_first[:m] / self.weight
+        mean_delta = np.concatenate([-plain[h:], plain[:h]])
+        frequencies = np.vstack([self.map.frequencies, self.map.frequencies])
         part = FourierPart(
-            frequencies=np.vstack([self.map.frequencies, self.map.frequencies]),
+            frequencies=frequencies,
             mean=mean[:m],
-            mean_delta=np.concatenate([-plain[h:], plain[:h]]),
+            mean_derivative=frequencies * mean_delta[:, None],
             C=C[:m, :m],
             S=delta,
             M=M[:m],
             cross=C[:m, m:],
         )
         mass = self.heavy_weight / self.weight
-        linear = LinearPart(M[m:], gram=C[m:, m:], mass=mass) if self.map.linear else None
-        return QuadraticForms(part if m else None, linear)
+        linear = LinearPart(M[m:], C[m:, m:], mass=mass) if self.map.linear else None
+        return QuadraticForms(part, linear)
 
     def risk(self, U: Array, center: Array, rho: float) -> float:
         """Mean risk of the critic U, centred at ``center``, on these moments' rows."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sobolev._sample import spread
 from sobolev._typing import Array
 from sobolev.convex.cross_validation import cross_validate
 from sobolev.convex.estimator import ConvexSIC
@@ -86,13 +87,10 @@ def sic_path(
     units = estimator.standardizer_
     if start.screening is not None:
         units = units.keep(start.screening.columns)
-    varying = units.varying
-    importances = np.zeros((weights.size, varying.size))
-    for row, solution in zip(importances, solutions, strict=True):
-        row[varying] = settings.feature_importances(solution)
+    importances = [spread(settings.feature_importances(s), units.varying) for s in solutions]
     return SICPath(
         lams=weights,
-        importances=importances,
+        importances=np.array(importances),
         sic=np.array([0.5 * np.sum(s.U * start.forms.M) for s in solutions]),
         risks=cross_validate(rows, settings, weights.tolist(), folds, estimator.n_jobs),
         feature_names=feature_names(estimator),

@@ -16,12 +16,15 @@ a part gives their weighted sum (:meth:`Part.penalty`) and the values of their q
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import scipy.linalg as sl
 
 from sobolev._typing import Array, Index
+
+if TYPE_CHECKING:
+    from sobolev.convex.feature_maps import BoundLandmarkMap
 
 
 class Part(Protocol):
@@ -41,7 +44,29 @@ class Part(Protocol):
         """tr U' D_j V for every feature j."""
 
 
-class LandmarkPart:
+class SampledPart:
+    """Moments of any map from its values at the rows.
+
+    Parameters
+    ----------
+    values : array of shape (n, m)
+        phi at the rows.
+    X, psi : array of shape (n, d), (n, k)
+        The rows and the encoded response.
+    p, omega : array of shape (n,)
+        Probabilities of the rows, and their weights in the second moments (equal to p for the
+        product measure; they may be negative in a block of a coupled system).
+    """
+
+    def __init__(self, values: Array, X: Array, psi: Array, p: Array, omega: Array) -> None:
+        self.mean = p @ values
+        centred = values - self.mean
+        self.M = centred.T @ (p[:, None] * psi)
+        self.C = centred.T @ (omega[:, None] * centred)
+        self.cross = centred.T @ (omega[:, None] * X)
+
+
+class LandmarkPart(SampledPart):
     """Radial kernel functions centred at landmarks, phi_k(x) = kappa(q(x, c_k) / 2).
 
     With q(x, c) = sum_j g_j (x_j - c_j)², the derivatives are
@@ -54,42 +79,21 @@ class LandmarkPart:
 
     Parameters
     ----------
-    X : array of shape (n, d)
-        The rows.
-    centers : array of shape (m, d)
-        The landmarks.
-    K, H : array of shape (n, m)
-        The kernel and minus its derivative in q/2.
-    G : array of shape (m, m)
-        The kernel among the landmarks.
-    g : array of shape (d,)
-        The metric divided by the squared bandwidth.
-    psi : array of shape (n, k)
-        The encoded response.
-    p, omega : array of shape (n,)
-        Probabilities of the rows, and their weights in the second moments (equal to p for the
-        product measure; they may be negative in a block of a coupled system).
+    bound : BoundLandmarkMap
+        The landmarks, the kernel and the metric divided by the squared bandwidth.
+    X, psi, p, omega : array
+        As for :class:`SampledPart`.
     """
 
     def __init__(
-        self,
-        X: Array,
-        centers: Array,
-        K: Array,
-        H: Array,
-        G: Array,
-        g: Array,
-        psi: Array,
-        p: Array,
-        omega: Array,
+        self, bound: BoundLandmarkMap, X: Array, psi: Array, p: Array, omega: Array
     ) -> None:
-        self.X, self.centers, self.H, self.G, self.g = X, centers, H, G, g
+        K, H = bound.kernel(X)
+        super().__init__(K, X, psi, p, omega)
+        g, centers = bound.g, bound.centers
+        self.X, self.centers, self.H, self.g = X, centers, H, g
+        self.G = bound.kernel(centers)[0]
         self.omega, self._squares = omega, X**2
-        self.mean = p @ K
-        centred = K - self.mean
-        self.M = centred.T @ (p[:, None] * psi)
-        self.C = centred.T @ (omega[:, None] * centred)
-        self.cross = centred.T @ (omega[:, None] * X)
         self._weighted_H = H * omega[:, None]
         self._HH = H.T @ self._weighted_H
         # E ∂_j phi_k = -g_j (E[x_j H_k] - c_kj E[H_k])
@@ -128,6 +132,7 @@ class LandmarkPart:
         return total
 
 
+@dataclass
 class FourierPart:
     """Pairs cos(w·x), sin(w·x), from their moments alone.
 
@@ -135,12 +140,12 @@ class FourierPart:
     sum_j w_j D_j = (F diag(weights) F')∘S, S = E delta delta', F the stacked frequencies. S is a
     rearrangement of E phi phi': one Gram matrix serves both.
 
-    Parameters
+    Attributes
     ----------
-    frequencies : array of shape (m, d)
-        The frequencies, stacked twice.
-    mean, mean_delta : array of shape (m,)
-        E phi and E delta.
+    frequencies, mean_derivative : array of shape (m, d)
+        The frequencies, stacked twice, and their products with E delta.
+    mean : array of shape (m,)
+        E phi.
     C, S : array of shape (m, m)
         Covariance of phi, and E delta delta'.
     M : array of shape (m, k)
@@ -149,20 +154,16 @@ class FourierPart:
         Covariance of phi and x (empty without a linear block).
     """
 
-    def __init__(
-        self,
-        frequencies: Array,
-        mean: Array,
-        mean_delta: Array,
-        C: Array,
-        S: Array,
-        M: Array,
-        cross: Array,
-    ) -> None:
-        self.frequencies, self.mean, self.M, self.cross = frequencies, mean, M, cross
-        self.C, self.S = C, S
-        self.G = np.eye(mean.size)
-        self.mean_derivative = frequencies * mean_delta[:, None]
+    frequencies: Array
+    mean: Array
+    mean_derivative: Array
+    C: Array
+    S: Array
+    M: Array
+    cross: Array
+
+    def __post_init__(self) -> None:
+        self.G = np.eye(self.mean.size)
 
     def penalty(self, weights: Array) -> Array:
         """The sum of w_j D_j."""
@@ -177,53 +178,48 @@ class FourierPart:
         return total
 
 
-class DensePart:
+class DensePart(SampledPart):
     """Any map, from its values and derivatives; D_j is kept on the functions that use x_j.
 
     Parameters
     ----------
-    values : array of shape (n, m)
-        phi at the rows.
-    derivatives : iterable of (columns, array of shape (n, len(columns)))
-        For each feature, the functions that use it and their derivatives.
-    X, psi : array of shape (n, d), (n, k)
-        The rows and the encoded response.
-    p, omega : array of shape (n,)
-        As for :class:`LandmarkPart`.
+    values, X, psi, p, omega : array
+        As for :class:`SampledPart`.
+    derivatives : list of (j, columns, array of shape (n, len(columns)))
+        For each feature that functions use, these functions and their derivatives.
     """
 
     def __init__(
         self,
         values: Array,
-        derivatives: list[tuple[Index, Array]],
+        derivatives: list[tuple[int, Index, Array]],
         X: Array,
         psi: Array,
         p: Array,
         omega: Array,
     ) -> None:
-        self.mean = p @ values
-        centred = values - self.mean
-        self.M = centred.T @ (p[:, None] * psi)
-        self.C = centred.T @ (omega[:, None] * centred)
-        self.cross = centred.T @ (omega[:, None] * X)
+        super().__init__(values, X, psi, p, omega)
         self.G = np.eye(values.shape[1])
-        self.mean_derivative = np.zeros((values.shape[1], len(derivatives)))
-        self.D: list[tuple[Index, Array]] = []
-        for j, (columns, derivative) in enumerate(derivatives):
+        self.mean_derivative = np.zeros((values.shape[1], X.shape[1]))
+        self.D: list[tuple[int, Index, Array]] = []
+        for j, columns, derivative in derivatives:
             weighted = omega[:, None] * derivative
             self.mean_derivative[columns, j] = weighted.sum(axis=0)
-            self.D.append((columns, derivative.T @ weighted))
+            self.D.append((j, columns, derivative.T @ weighted))
 
     def penalty(self, weights: Array) -> Array:
         """The sum of w_j D_j."""
         total = np.zeros_like(self.C)
-        for weight, (columns, D) in zip(weights, self.D, strict=True):
-            total[np.ix_(columns, columns)] += weight * D
+        for j, columns, D in self.D:
+            total[np.ix_(columns, columns)] += weights[j] * D
         return total
 
     def gradient_products(self, U: Array, V: Array) -> Array:
         """tr U' D_j V for every feature j."""
-        return np.array([np.sum(U[c] * (D @ V[c])) for c, D in self.D])
+        total = np.zeros(self.mean_derivative.shape[1])
+        for j, columns, D in self.D:
+            total[j] = np.sum(U[columns] * (D @ V[columns]))
+        return total
 
 
 @dataclass
@@ -234,65 +230,54 @@ class LinearPart:
     ----------
     M : array of shape (d, k)
         Covariance of x and psi.
+    factor : array of shape (d, d), or (n, d) if ``wide``
+        Covariance of x or, if ``wide``, the centred rows times the root of their weights.
+    wide : bool
+        Whether there are fewer rows than features.
     mass : float
         Sum of the weights of the second moments: one, but for a block of a coupled system.
-    gram : array of shape (d, d) or None
-        Covariance of x; None when there are fewer rows than features.
-    rows : array of shape (n, d) or None
-        The centred rows times the root of their weights, when ``gram`` is None.
     """
 
     M: Array
-    gram: Array | None = None
-    rows: Array | None = None
+    factor: Array
+    wide: bool = False
     mass: float = 1.0
 
     @classmethod
     def from_rows(cls, X: Array, psi: Array, p: Array, omega: Array) -> LinearPart:
         """Build the block from rows, in its cheaper form."""
-        M, mass = X.T @ (p[:, None] * psi), float(omega.sum())
-        if X.shape[1] > X.shape[0] and omega.min() >= 0:
-            return cls(M, rows=X * np.sqrt(omega)[:, None], mass=mass)
-        return cls(M, gram=X.T @ (omega[:, None] * X), mass=mass)
+        wide = X.shape[1] > X.shape[0] and bool(omega.min() >= 0)
+        factor = X * np.sqrt(omega)[:, None] if wide else X.T @ (omega[:, None] * X)
+        return cls(X.T @ (p[:, None] * psi), factor, wide, float(omega.sum()))
 
     def covariance(self) -> Array:
         """The covariance of x, formed if need be."""
-        if self.gram is not None:
-            return self.gram
-        assert self.rows is not None
-        return self.rows.T @ self.rows
+        return self.factor.T @ self.factor if self.wide else self.factor
 
     def quadratic(self, v: Array) -> Array:
         """Cov(x) v."""
-        if self.gram is not None:
-            return self.gram @ v
-        assert self.rows is not None
-        return self.rows.T @ (self.rows @ v)
-
-    def shifted(self, shift: Array, rho: float) -> ShiftedGram:
-        """A = diag(shift) + rho Cov(x), factored."""
-        return ShiftedGram(self, shift, rho)
+        return self.factor.T @ (self.factor @ v) if self.wide else self.factor @ v
 
 
 class ShiftedGram:
-    """A = diag(b) + rho Z'Z, factored by Cholesky or, if Z has few rows, by Woodbury."""
+    """A = diag(b) + rho Cov(x), factored by Cholesky or, if there are few rows, by Woodbury."""
 
     def __init__(self, linear: LinearPart, b: Array, rho: float) -> None:
-        self.Z = linear.rows if linear.gram is None else None
-        if self.Z is None:
-            A = rho * linear.covariance()
+        self.wide = linear.wide
+        if not self.wide:
+            A = rho * linear.factor
             A[np.diag_indices_from(A)] += b
             self.factor = cholesky(A)
         else:
             self.root = np.sqrt(b)
-            self.scaled = self.Z / self.root
+            self.scaled = linear.factor / self.root
             small = self.scaled @ self.scaled.T  # numpy computes half of a symmetric product
             small[np.diag_indices_from(small)] += 1.0 / rho if rho > 0 else np.inf
             self.factor = cholesky(small)
 
     def solve(self, rhs: Array) -> Array:
         """A⁻¹ times the right-hand side."""
-        if self.Z is None:
+        if not self.wide:
             return sl.cho_solve((self.factor, True), rhs, check_finite=False)
         rhs = rhs / self.root[:, None]
         inner = sl.cho_solve((self.factor, True), self.scaled @ rhs, check_finite=False)
@@ -300,7 +285,7 @@ class ShiftedGram:
 
     def quadratic_inverse(self, B: Array) -> Array:
         """B A⁻¹ B'."""
-        if self.Z is None:
+        if not self.wide:
             half = sl.solve_triangular(self.factor, B.T, lower=True, check_finite=False)
             return half.T @ half
         B = B / self.root
@@ -309,107 +294,84 @@ class ShiftedGram:
 
 
 class QuadraticForms:
-    """The forms of a map made of a nonlinear part, a linear block, or both.
+    """The forms of a map made of a nonlinear part, of no functions perhaps, and a linear block.
 
     Coefficients are stacked: the nonlinear part's first, the linear block's after.
 
     Parameters
     ----------
-    part : Part or None
+    part : Part
         The nonlinear part.
     linear : LinearPart or None
         The linear block.
     """
 
-    def __init__(self, part: Part | None, linear: LinearPart | None) -> None:
-        if part is None and linear is None:
-            raise ValueError("a feature map needs a nonlinear part or a linear block")
+    def __init__(self, part: Part, linear: LinearPart | None) -> None:
         self.part, self.linear = part, linear
-        blocks = [b.M for b in (part, linear) if b is not None]
-        self.M = np.vstack(blocks)
-        self.m = 0 if part is None else part.M.shape[0]
-        self.n_features = linear.M.shape[0] if linear else part.mean_derivative.shape[1]  # type: ignore[union-attr]
+        self.M = part.M if linear is None else np.vstack([part.M, linear.M])
+        self.m, self.n_features = part.mean_derivative.shape
 
     @property
     def mean(self) -> Array:
         """Mean of the map's values; the linear block's columns are centred already."""
-        linear = np.zeros(0 if self.linear is None else self.n_features)
-        return linear if self.part is None else np.concatenate([self.part.mean, linear])
+        return np.append(self.part.mean, np.zeros(self.M.shape[0] - self.m))
 
     def solve(
         self, weights: Array, lam: float, rho: float, tau: float, M: Array | None = None
     ) -> Array:
         """The critic for given eta (Alg. 1, u-step): A U = M, A = lam Σ w_j D_j + rho C + tau G."""
         M = self.M if M is None else M
-        if self.part is None:
-            return self._linear_system(weights, lam, rho, tau).solve(M)
-        A = lam * self.part.penalty(weights) + rho * self.part.C + tau * self.part.G
+        A = self._nonlinear_block(weights, lam, rho, tau)
         if self.linear is None:
             return sl.cho_solve((cholesky(A), True), M, check_finite=False)
+        A_vv = ShiftedGram(self.linear, lam * self.linear.mass * weights + tau, rho)
+        if self.m == 0:
+            return A_vv.solve(M)
         # The linear block is eliminated first (Schur complement): its matrix is diagonal plus Gram.
-        B = lam * self.part.mean_derivative * weights + rho * self.part.cross
-        A_vv = self._linear_system(weights, lam, rho, tau)
+        B = self._cross_block(weights, lam, rho)
         A -= A_vv.quadratic_inverse(B)
         rhs = M[: self.m] - B @ A_vv.solve(M[self.m :])
         u = sl.cho_solve((cholesky(A), True), rhs, check_finite=False)
         v = A_vv.solve(M[self.m :] - B.T @ u)
         return np.vstack([u, v])
 
-    def _linear_system(self, weights: Array, lam: float, rho: float, tau: float) -> ShiftedGram:
-        """The block of A on the linear block, factored."""
-        assert self.linear is not None
-        return self.linear.shifted(self._linear_shift(weights, lam, tau), rho)
+    def _nonlinear_block(self, weights: Array, lam: float, rho: float, tau: float) -> Array:
+        return lam * self.part.penalty(weights) + rho * self.part.C + tau * self.part.G
 
-    def _linear_shift(self, weights: Array, lam: float, tau: float) -> Array:
-        """The diagonal of lam Σ w_j D_j + tau G on the linear block."""
-        assert self.linear is not None
-        return lam * self.linear.mass * weights + tau
+    def _cross_block(self, weights: Array, lam: float, rho: float) -> Array:
+        return lam * self.part.mean_derivative * weights + rho * self.part.cross
 
     def system(self, weights: Array, lam: float, rho: float, tau: float) -> Array:
         """The matrix A in full."""
-        blocks: list[Array] = []
-        if self.part is not None:
-            blocks.append(lam * self.part.penalty(weights) + rho * self.part.C + tau * self.part.G)
-        if self.linear is not None:
-            shift = np.diag(self._linear_shift(weights, lam, tau))
-            blocks.append(rho * self.linear.covariance() + shift)
-        if self.part is None or self.linear is None:
-            return blocks[0]
-        B = lam * self.part.mean_derivative * weights + rho * self.part.cross
-        return np.block([[blocks[0], B], [B.T, blocks[1]]])
+        A = self._nonlinear_block(weights, lam, rho, tau)
+        if self.linear is None:
+            return A
+        B = self._cross_block(weights, lam, rho)
+        shift = np.diag(lam * self.linear.mass * weights + tau)
+        return np.block([[A, B], [B.T, rho * self.linear.covariance() + shift]])
 
     def squared_gradients(self, U: Array, V: Array | None = None) -> Array:
         """tr U' D_j V for every feature j; V is U if not given."""
         V = U if V is None else V
-        total = np.zeros(self.n_features)
-        if self.part is not None:
-            total += self.part.gradient_products(U[: self.m], V[: self.m])
+        total = self.part.gradient_products(U[: self.m], V[: self.m])
         if self.linear is not None:
             u, v = U[self.m :], V[self.m :]
+            slope = self.part.mean_derivative.T
             total += self.linear.mass * np.sum(u * v, axis=1)
-            if self.part is not None:
-                slope = self.part.mean_derivative.T
-                total += np.sum(u * (slope @ V[: self.m]) + v * (slope @ U[: self.m]), axis=1)
+            total += np.sum(u * (slope @ V[: self.m]) + v * (slope @ U[: self.m]), axis=1)
         return total
 
     def covariance_times(self, U: Array) -> Array:
         """C U."""
-        if self.part is None:
-            assert self.linear is not None
-            return self.linear.quadratic(U)
-        top = self.part.C @ U[: self.m]
+        u, v = U[: self.m], U[self.m :]
         if self.linear is None:
-            return top
-        v = U[self.m :]
-        bottom = self.part.cross.T @ U[: self.m] + self.linear.quadratic(v)
-        return np.vstack([top + self.part.cross @ v, bottom])
+            return self.part.C @ u
+        bottom = self.part.cross.T @ u + self.linear.quadratic(v)
+        return np.vstack([self.part.C @ u + self.part.cross @ v, bottom])
 
     def norm_times(self, U: Array) -> Array:
         """G U."""
-        if self.part is None:
-            return U
-        top = self.part.G @ U[: self.m]
-        return top if self.linear is None else np.vstack([top, U[self.m :]])
+        return np.vstack([self.part.G @ U[: self.m], U[self.m :]])
 
 
 class CoupledForms:

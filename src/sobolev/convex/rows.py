@@ -9,6 +9,7 @@ import numpy as np
 from sobolev._sample import Folds, Sample, response_order, stratified_folds
 from sobolev._typing import Array, Index
 from sobolev.convex.feature_maps import (
+    SPACING_ROWS,
     BoundFourierMap,
     BoundMap,
     FourierMap,
@@ -20,8 +21,6 @@ from sobolev.convex.moments import FourierMoments
 from sobolev.convex.solvers import Forms
 
 MEASURES = ("product", "permuted", "mixture", "joint")
-# Largest number of rows of the screen for second-order effects, up to a factor of two.
-SCREEN_ROWS = 5000
 
 
 class Data(Protocol):
@@ -68,7 +67,7 @@ class Rows(Sample):
     @property
     def screen(self) -> Sample:
         """Rows for the screen for second-order effects."""
-        step = max(1, self.p.size // SCREEN_ROWS)
+        step = max(1, self.p.size // SPACING_ROWS)
         return Sample(self.X[::step], self.psi[::step], self.p[::step])
 
     def bind(self, spec: MapSpec, metric: Array, seed: int) -> BoundMap:

@@ -90,20 +90,34 @@ class Solver(ABC):
     def solve(
         self, forms: Forms, penalties: Penalties, *, max_iter: int | None = None, **options: Any
     ) -> Solution:
-        """Solve for each epsilon in turn.
+        """Solve for a decreasing sequence of epsilon, each from the last solution (Theorem 2).
+
+        As epsilon falls the solutions tend to one of the unperturbed problem, in which irrelevant
+        features have importance zero.
 
         Parameters
         ----------
         forms, penalties
-            As for :func:`alternating`.
+            As for :func:`alternating`; ``penalties.epsilon`` is replaced by each value in turn.
         max_iter : int, optional
             Largest number of iterations, if not that of the settings.
         **options
             Passed to the algorithm.
+
+        Returns
+        -------
+        Solution
+            Solution for the last epsilon, with the total number of iterations.
         """
-        most = self.max_iter if max_iter is None else max_iter
-        return continuation(
-            forms, penalties, self.epsilons, self.algorithm, max_iter=most, tol=self.tol, **options
+        options |= {"max_iter": max_iter or self.max_iter, "tol": self.tol}
+        solutions: list[Solution] = []
+        for epsilon in self.epsilons:
+            solutions.append(self.algorithm(forms, replace(penalties, epsilon=epsilon), **options))
+            options["eta"] = solutions[-1].eta
+        return replace(
+            solutions[-1],
+            n_iter=sum(solution.n_iter for solution in solutions),
+            objective_curve=np.concatenate([solution.objective_curve for solution in solutions]),
         )
 
 
@@ -384,45 +398,6 @@ def block_coordinate_descent(
     squares = np.maximum(forms.squared_gradients(U), 0.0)
     curve[-1] = _objective(forms, U, penalties, eta)
     return Solution(U, eta, squares, np.array(curve), iteration, residual, residual <= tol)
-
-
-def continuation(
-    forms: Forms,
-    penalties: Penalties,
-    epsilons: Sequence[float],
-    algorithm: Callable[..., Solution] = alternating,
-    **options: Any,
-) -> Solution:
-    """Solve for a decreasing sequence of epsilon, each from the last solution (Theorem 2).
-
-    As epsilon falls the solutions tend to one of the unperturbed problem, in which irrelevant
-    features have importance zero.
-
-    Parameters
-    ----------
-    forms, penalties
-        As for :func:`alternating`; ``penalties.epsilon`` is replaced by each value in turn.
-    epsilons : sequence of float
-        Decreasing values of epsilon.
-    algorithm : callable, default=alternating
-        The algorithm.
-    **options
-        Passed to the algorithm.
-
-    Returns
-    -------
-    Solution
-        Solution for the last epsilon, with the total number of iterations.
-    """
-    eta = options.pop("eta", None)
-    curves: list[Array] = []
-    n_iter = 0
-    for epsilon in epsilons:
-        solution = algorithm(forms, replace(penalties, epsilon=epsilon), eta=eta, **options)
-        eta = solution.eta
-        curves.append(solution.objective_curve)
-        n_iter += solution.n_iter
-    return replace(solution, n_iter=n_iter, objective_curve=np.concatenate(curves))
 
 
 def decomposition(

@@ -32,7 +32,7 @@ class Chunk:
     X : array of shape (n, d)
     y : array or DataFrame
         The response as the user has it.
-    weight : array of shape (n,) or None
+    weight : array of shape (n,)
     where : str
         Name of the chunk in messages.
     names : tuple or None
@@ -43,16 +43,15 @@ class Chunk:
 
     X: Array
     y: Any
-    weight: Array | None
+    weight: Array
     where: str
     names: tuple[Any, ...] | None
     number: int = 0
 
     def rows(self, index: Any) -> Chunk:
         """Some of the rows, copied."""
-        weight = None if self.weight is None else self.weight[index].copy()
         X, y = np.array(self.X[index]), take_rows(self.y, index).copy()
-        return replace(self, X=X, y=y, weight=weight)
+        return replace(self, X=X, y=y, weight=self.weight[index].copy())
 
 
 class Pass(Protocol[State]):
@@ -165,10 +164,10 @@ def _checked(
     if hasattr(X, "columns"):
         X, found = _in_order(X, names)
         reject_text_columns(X)
-    rows: Array = np.asarray(X)
-    if rows.dtype.kind not in "fiub":
-        rows = _numbers(rows)
-    rows = rows.astype(np.float64, copy=False)
+    try:
+        rows: Array = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("X holds text, not numbers; encode or drop these columns.") from None
     if rows.ndim != 2:
         raise ValueError(f"X must have rows and columns; it has {rows.ndim} dimensions.")
     if d is not None and rows.shape[1] != d:
@@ -177,9 +176,7 @@ def _checked(
     if len(y) != rows.shape[0]:
         raise ValueError(f"X has {rows.shape[0]} rows but y has {len(y)}.")
     chunk = Chunk(rows, y, check_weights(weight, rows.shape[0]), where, found)
-    if chunk.weight is not None and not chunk.weight.all():
-        chunk = chunk.rows(np.flatnonzero(chunk.weight))
-    return chunk
+    return chunk if chunk.weight.all() else chunk.rows(np.flatnonzero(chunk.weight))
 
 
 def _in_order(X: Any, names: Sequence[Any] | None) -> tuple[Any, tuple[Any, ...]]:
@@ -201,17 +198,10 @@ def other_columns(found: Sequence[Any], names: Sequence[Any]) -> str:
     return f"the columns differ from those of the first chunk: {'; '.join(said)}."
 
 
-def _numbers(rows: Any) -> Array:
-    try:
-        return np.asarray(rows.astype(float), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("X holds text, not numbers; encode or drop these columns.") from None
-
-
-def check_weights(weight: Any, n: int) -> Array | None:
-    """Weights as floats, one for each row, none negative."""
+def check_weights(weight: Any, n: int) -> Array:
+    """Weights as floats, one for each row, none negative; ones if there are none."""
     if weight is None:
-        return None
+        return np.ones(n)
     found = np.asarray(weight, dtype=np.float64).ravel()
     if found.size != n:
         raise ValueError(f"there are {found.size} weights for {n} rows.")

@@ -42,8 +42,7 @@ class DaskSource(Source):
         X = X if self.frame else _whole_rows(X)
         self.blocks = _blocks(X)
         self.lengths = _lengths(X) if weight is None else None
-        n_rows = None if self.lengths is None else sum(self.lengths)
-        self.n_rows = n_rows
+        self.n_rows = None if self.lengths is None else sum(self.lengths)
         self.y = None if self.targets is not None else self._aligned(X, y, "y")
         named = weight is None or self.weight_name is not None
         self.weight = None if named else self._aligned(X, weight, "sample_weight")

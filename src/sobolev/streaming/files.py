@@ -73,28 +73,25 @@ class NamedSource(LocalSource):
     def chunks(self) -> Iterator[Chunk]:
         """The pieces, split into features, responses and weights."""
         features: tuple[str, ...] | None = None
-        for number, (piece, file) in enumerate(self.pieces()):
+        for number, (batch, file) in enumerate(self.pieces()):
+            is_frame = isinstance(batch, pd.DataFrame)
+            piece = batch if is_frame else batch.to_pandas(ignore_metadata=True)
             detail = f" (of {file})"
-            where = f"chunk {number}{detail}"
-            columns = _column_names(piece)
-            found = self._split_piece(columns, where)
-            features = found if features is None else features
-            if set(found) != set(features):
-                raise ValueError(f"{where}: {other_columns(found, features)}")
+            try:
+                found = self.split(list(piece.columns))
+                features = found if features is None else features
+                if set(found) != set(features):
+                    raise ValueError(other_columns(found, features))
+                X = _matrix(piece, features)
+            except ValueError as error:
+                raise ValueError(f"chunk {number}{detail}: {error}") from error
             if not len(piece):
                 continue
-            y = {name: _column(piece, name) for name in self.targets}
+            y = {name: piece[name].to_numpy() for name in self.targets}
             response = y[self.targets[0]] if self.single else pd.DataFrame(y)
-            weight = None if self.weight is None else _column(piece, self.weight)
-            X = _matrix(piece, features, where)
+            weight = None if self.weight is None else piece[self.weight].to_numpy()
             chunk = make_chunk(X, response, weight, number=number, detail=detail)
             yield replace(chunk, names=features)
-
-    def _split_piece(self, columns: Sequence[str], where: str) -> tuple[str, ...]:
-        try:
-            return self.split(columns)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from error
 
 
 class TableSource(NamedSource):
@@ -168,23 +165,18 @@ class DatasetSource(NamedSource):
 
     def __init__(self, dataset: Any, target: Any, weight: Any, chunk_rows: int | None) -> None:
         super().__init__(target, weight, chunk_rows)
-        self.dataset = dataset
+        in_memory = not hasattr(dataset, "scanner")  # a table
+        self.dataset = _pyarrow("dataset").dataset(dataset) if in_memory else dataset
         if weight is None:
-            self.n_rows = int(
-                dataset.count_rows() if hasattr(dataset, "count_rows") else dataset.num_rows
-            )
+            self.n_rows = int(self.dataset.count_rows())
 
     def pieces(self) -> Iterator[tuple[Any, str]]:
         """Record batches, with little read-ahead."""
         rows = self.rows_of(self.dataset.schema.names)
-        if hasattr(self.dataset, "scanner"):
-            scanner = self.dataset.scanner(
-                batch_size=rows, batch_readahead=1, fragment_readahead=1, use_threads=False
-            )
-            batches = scanner.to_batches()
-        else:  # a table in memory
-            batches = self.dataset.to_batches(max_chunksize=rows)
-        yield from ((batch, "the dataset") for batch in batches)
+        scanner = self.dataset.scanner(
+            batch_size=rows, batch_readahead=1, fragment_readahead=1, use_threads=False
+        )
+        yield from ((batch, "the dataset") for batch in scanner.to_batches())
 
 
 def find_files(path: Any) -> list[Path]:
@@ -217,25 +209,12 @@ def _pyarrow(module: str) -> Any:
         ) from error
 
 
-def _column_names(piece: Any) -> list[str]:
-    return list(piece.columns) if isinstance(piece, pd.DataFrame) else list(piece.schema.names)
-
-
-def _column(piece: Any, name: str) -> Any:
-    if isinstance(piece, pd.DataFrame):
-        return piece[name].to_numpy()
-    column = piece.column(name)
-    if str(column.type).startswith("dictionary"):
-        column = column.dictionary_decode()
-    return column.to_numpy(zero_copy_only=False)
-
-
-def _matrix(piece: Any, names: Sequence[str], where: str) -> Array:
+def _matrix(piece: pd.DataFrame, names: Sequence[str]) -> Array:
     """Columns as floats, each contiguous in memory, as they are on disk."""
     out = np.empty((len(names), len(piece)))
     text = []
     for row, name in zip(out, names, strict=True):
-        column = _column(piece, name)
+        column = piece[name].to_numpy()
         if column.dtype.kind in "fiub":
             row[:] = column
         elif column.dtype.kind == "O" and all(v is None for v in column):
@@ -245,5 +224,5 @@ def _matrix(piece: Any, names: Sequence[str], where: str) -> Array:
         else:
             text.append(name)
     if text:
-        raise ValueError(f"{where}: {not_numbers(text)}")
+        raise ValueError(not_numbers(text))
     return out.T

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import validate_data
 
 from sobolev._parameters import check_count
 from sobolev._sample import choose_lam
+from sobolev._typing import Array
 from sobolev.convex import ConvexSIC
 from sobolev.convex.cross_validation import loosened, moment_risks
 from sobolev.convex.feature_maps import AUTO_FOURIER_ROWS, FourierMap, LinearMap, MapSpec
@@ -33,7 +35,6 @@ from sobolev.selection import select
 from sobolev.streaming.partial import PartialMoments, partial_rows
 from sobolev.streaming.sources import open_source
 from sobolev.streaming.stream import Stream, chunk_threads, collect, summarise
-from sobolev.streaming.summary import set_columns
 from sobolev.targets import resolve_target
 
 
@@ -109,14 +110,13 @@ def fit_stream(
     summary, passes = summarise(source, encoder.target_type, round_rows, n_jobs)
     if summary.n_rows <= AUTO_FOURIER_ROWS:
         X, y, weight = collect(summary.rows[1])
-        names = summary.names
-        frame = X if names is None else pd.DataFrame(X, columns=pd.Index(names))
-        estimator.fit(frame, y, weight)
+        estimator.fit(_frame(X, summary.names), y, weight)
         estimator.n_passes_ = passes
         return estimator
     spec, folds = _check_chunked(estimator)
     forget(estimator)
-    set_columns(estimator, summary.names, summary.columns.mean.size)
+    rows = np.empty((0, summary.columns.mean.size))
+    validate_data(estimator, _frame(rows, summary.names), skip_check_array=True)
     select(np.zeros(estimator.n_features_in_), estimator.n_features_to_select, estimator.threshold)
     store_encoder(estimator, summary.response.encoder(encoder))
     stream = Stream(source, summary, encoder, round_rows, n_jobs)
@@ -210,6 +210,10 @@ def _solve(estimator: ConvexSIC, partial: PartialMoments) -> None:
         solution = solve_forms(forms, settings, float(lam))
         fit = Fit(whole.map, forms, solution, partial.metric[standardizer.varying], 1)
     store_fit(estimator, fit, settings, float(lam), risks)
+
+
+def _frame(X: Array, names: tuple[Any, ...] | None) -> Any:
+    return X if names is None else pd.DataFrame(X, columns=pd.Index(names))
 
 
 def _check_chunked(estimator: ConvexSIC) -> tuple[MapSpec, int]:

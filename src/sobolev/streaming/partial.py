@@ -17,15 +17,16 @@ import numpy as np
 
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array
-from sobolev.convex.feature_maps import BoundFourierMap, FourierMap, LinearMap, kernel_metric
+from sobolev.convex.feature_maps import BoundFourierMap, FourierMap, LinearMap
 from sobolev.convex.fitting import REFERENCE_LAM, Settings, fit_critic, next_metric, start_metric
 from sobolev.convex.moments import FourierMoments
 from sobolev.convex.rows import Rows
 from sobolev.exceptions import DataWarning
 from sobolev.streaming.chunks import check_weights
-from sobolev.streaming.stream import fold_moments
+from sobolev.streaming.response import set_units
+from sobolev.streaming.stream import fold_moments, place
 from sobolev.streaming.summary import ColumnMoments
-from sobolev.targets import TargetEncoder, whitener
+from sobolev.targets import TargetEncoder
 from sobolev.validation import list_some, plain_target, take_rows, validate_rows, validate_training
 
 
@@ -45,8 +46,8 @@ class PartialMoments:
         Moments of each fold.
     columns : ColumnMoments or None
         Moments of the columns in their own units.
-    raw_sum, raw_products : array
-        Weighted sums of the raw basis and of its products.
+    raw_products : array
+        Weighted sums of the products of the raw basis.
     n_rows : int
         Number of rows.
     """
@@ -57,7 +58,6 @@ class PartialMoments:
     standardizer: Standardizer
     encoder: TargetEncoder
     parts: list[FourierMoments]
-    raw_sum: Array
     raw_products: Array
     columns: ColumnMoments | None = None
     n_rows: int = 0
@@ -94,7 +94,6 @@ class PartialMoments:
             replace(units, varying=np.ones_like(units.varying)),
             encoder,
             [FourierMoments.empty(bound, k) for _ in range(folds)],
-            np.zeros(k),
             np.zeros((k, k)),
         )
 
@@ -107,7 +106,6 @@ class PartialMoments:
         found = ColumnMoments.of(X, weight)
         self.parts = [part.merge(other) for part, other in zip(self.parts, new, strict=True)]
         self.columns = found if self.columns is None else self.columns.merge(found)
-        self.raw_sum = self.raw_sum + weight @ raw
         self.raw_products = self.raw_products + raw.T @ (weight[:, None] * raw)
         self.n_rows += X.shape[0]
         return self
@@ -115,12 +113,10 @@ class PartialMoments:
     def finish(self) -> tuple[Standardizer, TargetEncoder, list[FourierMoments]]:
         """Units, encoding and moments of all rows so far."""
         assert self.columns is not None
-        mean = self.raw_sum / self.columns.weight
+        encoder, units = copy(self.encoder), self.columns.standardizer()
+        mean = np.sum([part.response_first for part in self.parts], axis=0) / self.columns.weight
         covariance = self.raw_products / self.columns.weight - np.outer(mean, mean)
-        encoder, loadings = _whitened(self.encoder, mean, covariance)
-        units = self.columns.standardizer()
-        if not units.varying.any():
-            raise ValueError("every column of X is constant; at least one must vary to explain y.")
+        loadings = set_units(encoder, mean, covariance)
         parts = [self._in_units(part, units, mean, loadings) for part in self.parts]
         return units, encoder, parts
 
@@ -162,22 +158,17 @@ def partial_rows(
     """Checked rows of positive weight; later chunks must have the columns of the first."""
     if reset:
         X, y, _ = validate_training(estimator, X, y, sample_weight)
-        weight = check_weights(sample_weight, X.shape[0])
     else:
         X, y = validate_rows(estimator, X, reset=False), plain_target(y)
         if len(y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows but y has {len(y)}.")
-        weight = check_weights(sample_weight, X.shape[0])
-    if weight is None:
-        return X, y, np.ones(X.shape[0])
+    weight = check_weights(sample_weight, X.shape[0])
     used = weight > 0
     return X[used], take_rows(y, used), weight[used]
 
 
 def _metric(sample: Rows, settings: Settings) -> Array:
     """The metric of the first chunk after all rounds but one."""
-    if not settings.map.adapts:
-        return np.ones(sample.X.shape[1])
     if settings.n_rounds == 1:
         return start_metric(sample)
     first = settings.with_rounds(settings.n_rounds - 1)
@@ -186,13 +177,8 @@ def _metric(sample: Rows, settings: Settings) -> Array:
 
 def _bind(sample: Rows, settings: Settings, metric: Array, units: Standardizer) -> BoundFourierMap:
     """Frequencies for all columns; zero for columns that are constant so far."""
-    d = units.varying.size
-    if isinstance(settings.map, LinearMap):
-        return BoundFourierMap(np.empty((0, d)), linear=True)
-    assert isinstance(settings.map, FourierMap)
-    g = kernel_metric(sample.X, metric, sample.p, settings.map.bandwidth)
-    found = settings.map.place(g, np.random.default_rng(settings.seed))
-    frequencies = np.zeros((found.frequencies.shape[0], d))
+    found = place(settings.map, metric, sample, sample.screen, settings.seed)
+    frequencies = np.zeros((found.frequencies.shape[0], units.varying.size))
     frequencies[:, units.varying] = found.frequencies
     return BoundFourierMap(frequencies, found.linear, found.single)
 
@@ -220,30 +206,3 @@ def _add_classes(encoder: TargetEncoder, classes: Any) -> None:
         raise ValueError(f"y holds the label {missing[0]!r}, which is not among classes.")
     encoder.columns_[0] = replace(encoder.columns_[0], classes=given)
     encoder.classes_ = given
-
-
-def _whitened(
-    encoder: TargetEncoder, mean: Array, covariance: Array
-) -> tuple[TargetEncoder, Array]:
-    """The encoder for all rows, and psi = (raw - mean) @ loadings in the units of the first."""
-    found, columns = copy(encoder), []
-    center, scale = np.zeros(mean.size), np.ones(mean.size)
-    position = 0
-    for column in encoder.columns_:
-        if column.classes is None and not column.recurrence.size:
-            center[position] = mean[position]
-            scale[position] = np.sqrt(covariance[position, position])
-            columns.append(
-                replace(
-                    column,
-                    center=column.center + column.scale * mean[position],
-                    scale=column.scale * scale[position],
-                )
-            )
-        else:
-            columns.append(column)
-        position += len(column.recurrence) or (1 if column.classes is None else column.classes.size)
-    found.columns_ = columns
-    found.mean_ = (mean - center) / scale
-    found.whitener_ = whitener(covariance / np.outer(scale, scale))
-    return found, found.whitener_ / scale[:, None]

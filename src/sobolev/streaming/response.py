@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,6 @@ class ResponseMoments:
         The variables; the label None stands for the number itself.
     mean, products : array of shape (q,), (q, q)
         Means, and sums of products of deviations.
-    low, high : mapping
-        The range of numeric columns.
     """
 
     n_rows: int
@@ -49,24 +47,19 @@ class ResponseMoments:
     keys: tuple[Key, ...]
     mean: Array
     products: Array
-    low: dict[int, float]
-    high: dict[int, float]
 
     @classmethod
-    def of(cls, y: Any, weight: Array | None, target_type: str) -> ResponseMoments:
+    def of(cls, y: Any, weight: Array, target_type: str) -> ResponseMoments:
         """The moments of the rows of a chunk."""
         table = as_columns(y)
         names = _names(len(table))
         kinds, keys, values = [], [], []
-        low, high = {}, {}
         for i, (column, name) in enumerate(zip(table, names, strict=True)):
             kind = _kind(column, target_type)
             kinds.append(kind)
             if kind != "t":
-                numbers = finite_numbers(column, name)
                 keys.append((i, NUMBER))
-                values.append(numbers[:, None])
-                low[i], high[i] = float(numbers.min()), float(numbers.max())
+                values.append(finite_numbers(column, name)[:, None])
             if kind != "f":
                 labels = as_labels(column)
                 found, code = np.unique(labels, return_inverse=True)
@@ -76,14 +69,11 @@ class ResponseMoments:
                 _check_count(found.size, name)
                 keys += [(i, label) for label in found.tolist()]
                 values.append(np.eye(found.size)[code.ravel()])
-        raw = np.hstack(values)
-        total = float(raw.shape[0] if weight is None else weight.sum())
-        mean = raw.mean(axis=0) if weight is None else weight @ raw / total
+        raw, total = np.hstack(values), float(weight.sum())
+        mean = raw[0] + weight @ (raw - raw[0]) / total  # exact for a constant column
         deviation = raw - mean
-        weighted = deviation if weight is None else weight[:, None] * deviation
-        return cls(
-            raw.shape[0], total, tuple(kinds), tuple(keys), mean, deviation.T @ weighted, low, high
-        )
+        products = deviation.T @ (weight[:, None] * deviation)
+        return cls(raw.shape[0], total, tuple(kinds), tuple(keys), mean, products)
 
     def merge(self, other: ResponseMoments) -> ResponseMoments:
         """The moments of both sets of rows; labels that one set lacks count zero there."""
@@ -109,8 +99,6 @@ class ResponseMoments:
             keys,
             mean + share * step,
             products + more_products + self.weight * share * np.outer(step, step),
-            {i: min(low, other.low[i]) for i, low in self.low.items()},
-            {i: max(high, other.high[i]) for i, high in self.high.items()},
         )
 
     def _at(self, keys: tuple[Key, ...]) -> tuple[Array, Array]:
@@ -124,44 +112,60 @@ class ResponseMoments:
 
     def encoder(self, encoder: TargetEncoder) -> TargetEncoder:
         """Fit an encoder with the standard basis, as to all rows at once."""
-        encoder.check_parameters()
         names = _names(len(self.kinds))
         encoder.n_outputs_ = len(names)
-        encoder.columns_, used, scales = [], [], []
+        encoder.columns_, used = [], []
         for i, name in enumerate(names):
             labels = [k for k, key in enumerate(self.keys) if key[0] == i and key[1] is not NUMBER]
             few = len(labels) <= self.n_rows / 2
             if encoder.target_type != "regression" and labels and (self.kinds[i] == "t" or few):
-                encoder.columns_.append(self._classes(name, labels))
-                order = np.argsort(np.array([self.keys[k][1] for k in labels]))
+                classes = np.array([self.keys[k][1] for k in labels])
+                if classes.size < 2:
+                    raise ValueError(
+                        f"{name} has one class only ({classes[0].item()!r}); at least two are "
+                        "needed."
+                    )
+                order = np.argsort(classes)
+                encoder.columns_.append(TargetColumn(name, classes=classes[order]))
                 used += [labels[j] for j in order]
-                scales += [1.0] * len(labels)
                 continue
             position = self.keys.index((i, NUMBER))
-            if self.low[i] == self.high[i]:
+            if self.products[position, position] == 0.0:
                 raise ValueError(
-                    f"{name} is constant ({self.low[i]:g}); a response must vary to depend on X."
+                    f"{name} is constant ({self.mean[position]:g}); a response must vary to "
+                    "depend on X."
                 )
-            scale = float(np.sqrt(self.products[position, position] / self.weight))
-            center = float(self.mean[position])
-            encoder.columns_.append(TargetColumn(name, center=center, scale=scale))
+            encoder.columns_.append(TargetColumn(name))
             used.append(position)
-            scales.append(scale)
-        classes = encoder.columns_[0].classes
-        encoder.classes_ = classes if encoder.n_outputs_ == 1 else None
-        numeric = np.array([self.keys[k][1] is NUMBER for k in used])
-        encoder.mean_ = np.where(numeric, 0.0, self.mean[used])
+        encoder.classes_ = encoder.columns_[0].classes if encoder.n_outputs_ == 1 else None
         covariance = self.products[np.ix_(used, used)] / self.weight
-        encoder.whitener_ = whitener(covariance / np.outer(scales, scales))
+        set_units(encoder, self.mean[used], covariance)
         return encoder
 
-    def _classes(self, name: str, labels: list[int]) -> TargetColumn:
-        classes = np.unique(np.array([self.keys[k][1] for k in labels]))
-        if classes.size < 2:
-            raise ValueError(
-                f"{name} has one class only ({classes[0].item()!r}); two or more are needed."
+
+def set_units(encoder: TargetEncoder, mean: Array, covariance: Array) -> Array:
+    """Change the units of an encoder to those of rows whose raw basis has these moments.
+
+    Returns the loadings of psi = (raw - mean) @ loadings, for the raw basis in the old units.
+    """
+    center, scale = np.zeros(mean.size), np.ones(mean.size)
+    columns, position = [], 0
+    for column in encoder.columns_:
+        width = len(column.recurrence) or (1 if column.classes is None else column.classes.size)
+        if column.classes is None and not column.recurrence.size:
+            center[position] = mean[position]
+            scale[position] = np.sqrt(covariance[position, position])
+            column = replace(
+                column,
+                center=float(column.center + column.scale * center[position]),
+                scale=float(column.scale * scale[position]),
             )
-        return TargetColumn(name, classes=classes)
+        columns.append(column)
+        position += width
+    encoder.columns_ = columns
+    encoder.mean_ = (mean - center) / scale
+    encoder.whitener_ = whitener(covariance / np.outer(scale, scale))
+    return encoder.whitener_ / scale[:, None]
 
 
 def _names(count: int) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs, parallel_config
 
-from sobolev._sample import Folds
+from sobolev._sample import Folds, Sample
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index
 from sobolev.convex.feature_maps import (
@@ -31,7 +31,7 @@ from sobolev.convex.feature_maps import (
 )
 from sobolev.convex.moments import FourierMoments
 from sobolev.convex.quadratics import QuadraticForms
-from sobolev.convex.rows import SCREEN_ROWS, Rows
+from sobolev.convex.rows import Rows
 from sobolev.streaming.chunks import Chunk, Source
 from sobolev.streaming.summary import Gather, Summarise, Summary
 from sobolev.targets import TargetEncoder
@@ -65,15 +65,14 @@ class MomentPass:
 
 
 def fold_moments(
-    bound: BoundFourierMap, X: Array, psi: Array, weight: Array | None, folds: int, start: int
+    bound: BoundFourierMap, X: Array, psi: Array, weight: Array, folds: int, start: int
 ) -> list[FourierMoments]:
     """The moments of rows whose first has the position ``start``, one for each fold."""
     parts = [FourierMoments.empty(bound, psi.shape[1]) for _ in range(folds)]
     if folds == 1:
         return [parts[0].update(X, psi, weight, rows=BLOCK_ROWS)]
     for part, rows in zip(parts, fold_rows(start, X.shape[0], folds), strict=True):
-        w = None if weight is None else weight[rows]
-        part.update(X[rows], psi[rows], w, rows=BLOCK_ROWS)
+        part.update(X[rows], psi[rows], weight[rows], rows=BLOCK_ROWS)
     return parts
 
 
@@ -136,17 +135,11 @@ class Stream:
 
     def _rows(self, pieces: Sequence[Chunk]) -> Rows:
         X, y, weight = collect(pieces)
-        p = np.full(X.shape[0], 1.0 / self.n_rows) if weight is None else weight / self.weight
-        return Rows(self.standardizer.transform(X), self.encoder.transform(y), p)
+        return Rows(self.standardizer.transform(X), self.encoder.transform(y), weight / self.weight)
 
     def bind(self, spec: MapSpec, metric: Array, seed: int) -> BoundFourierMap:
         """Draw frequencies for the bandwidth that the sample has under a metric."""
-        if isinstance(spec, LinearMap):
-            return BoundFourierMap(np.empty((0, metric.size)), linear=True)
-        assert isinstance(spec, FourierMap)
-        median = median_squared_distance(self._median.X, metric, self._median.p)
-        g = spaced_metric(metric / (spec.bandwidth * median), self.screen.X, self.screen.p)
-        return spec.place(g, np.random.default_rng(seed))
+        return place(spec, metric, self._median, self.screen, seed)
 
     def forms(self, bound: BoundMap, measure: str, seed: int) -> QuadraticForms:
         """Quadratic forms under the product measure."""
@@ -178,11 +171,20 @@ class Stream:
         return parts
 
 
+def place(spec: MapSpec, metric: Array, rows: Sample, screen: Sample, seed: int) -> BoundFourierMap:
+    """Draw frequencies for the median distance of some rows and the spacing of values in others."""
+    if isinstance(spec, LinearMap):
+        return BoundFourierMap(np.empty((0, metric.size)), linear=True)
+    assert isinstance(spec, FourierMap)
+    median = median_squared_distance(rows.X, metric, rows.p)
+    g = spaced_metric(metric / (spec.bandwidth * median), screen.X, screen.p)
+    return spec.place(g, np.random.default_rng(seed))
+
+
 def _steps(n: int, round_rows: int | None) -> tuple[int, int, int | None]:
     """Steps between the rows of the screen, of the median distance and of the first rounds."""
-    assert SCREEN_ROWS == SPACING_ROWS
     rounds = None if round_rows is None else -(-n // round_rows)
-    return max(1, n // SCREEN_ROWS), max(1, -(-n // MEDIAN_ROWS)), rounds
+    return max(1, n // SPACING_ROWS), max(1, -(-n // MEDIAN_ROWS)), rounds
 
 
 def summarise(
@@ -206,13 +208,12 @@ def summarise(
     return replace(summary, rows=source.run(Gather(steps(summary.n_rows)), n_jobs)), 2
 
 
-def collect(pieces: Sequence[Chunk]) -> tuple[Array, Any, Array | None]:
+def collect(pieces: Sequence[Chunk]) -> tuple[Array, Any, Array]:
     """X, y and weights of all pieces together."""
     X = np.vstack([piece.X for piece in pieces])
     y = [piece.y for piece in pieces]
     together = pd.concat(y, ignore_index=True) if hasattr(y[0], "iloc") else np.concatenate(y)
-    weights = [piece.weight for piece in pieces if piece.weight is not None]
-    return X, together, np.concatenate(weights) if weights else None
+    return X, together, np.concatenate([piece.weight for piece in pieces])
 
 
 def chunk_threads(n_jobs: int | None) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from types import SimpleNamespace
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -30,20 +31,18 @@ class ColumnMoments:
     high: Array
 
     @classmethod
-    def of(cls, X: Array, weight: Array | None) -> ColumnMoments:
+    def of(cls, X: Array, weight: Array) -> ColumnMoments:
         """The moments of the rows of a chunk."""
-        found: ColumnMoments | None = None
-        for rows in gen_batches(X.shape[0], BLOCK_ROWS):
-            block, w = X[rows], None if weight is None else weight[rows]
-            mean = block.mean(axis=0) if w is None else w @ block / w.sum()
-            deviation = block - mean
-            deviation *= deviation
-            squares = deviation.sum(axis=0) if w is None else w @ deviation
-            mass = float(block.shape[0] if w is None else w.sum())
-            part = cls(mass, mean, squares, block.min(axis=0), block.max(axis=0))
-            found = part if found is None else found.merge(part)
-        assert found is not None
-        return found
+        blocks = gen_batches(X.shape[0], BLOCK_ROWS)
+        return reduce(cls.merge, (cls._of_block(X[rows], weight[rows]) for rows in blocks))
+
+    @classmethod
+    def _of_block(cls, X: Array, weight: Array) -> ColumnMoments:
+        total = float(weight.sum())
+        mean = weight @ X / total
+        deviation = X - mean
+        deviation *= deviation
+        return cls(total, mean, weight @ deviation, X.min(axis=0), X.max(axis=0))
 
     def merge(self, other: ColumnMoments) -> ColumnMoments:
         """The moments of both sets of rows."""
@@ -126,8 +125,7 @@ class Summarise:
     def look(self, chunk: Chunk, start: int) -> Summary:
         """Check a chunk for NaN and compute its sums."""
         try:
-            named = _Named(chunk.names) if chunk.names is not None else None
-            reject_non_finite(chunk.X, named)
+            reject_non_finite(chunk.X, SimpleNamespace(columns=chunk.names))
             response = ResponseMoments.of(chunk.y, chunk.weight, self.target_type)
         except ValueError as error:
             raise ValueError(f"{chunk.where}: {error}") from error
@@ -148,16 +146,3 @@ class Summarise:
             first.response.merge(second.response),
             Gather(self.steps).merge(first.rows, second.rows),
         )
-
-
-@dataclass(frozen=True)
-class _Named:
-    columns: Iterable[str]
-
-
-def set_columns(estimator: Any, names: tuple[Any, ...] | None, d: int) -> None:
-    """Store what scikit-learn stores about X: the number of columns, and their names if text."""
-    estimator.n_features_in_ = d
-    estimator.__dict__.pop("feature_names_in_", None)
-    if names is not None and all(isinstance(name, str) for name in names):
-        estimator.feature_names_in_ = np.asarray(names, dtype=object)
