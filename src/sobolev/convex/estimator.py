@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
@@ -28,6 +29,7 @@ from sobolev.validation import plain_target, validate_rows, validate_training
 TEST_LANDMARKS = 300
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
     r"""Feature selection by convex SIC: a kernel critic and importances that sum to one.
 
@@ -148,42 +150,24 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
     1.0
     """
 
-    encoder_: TargetEncoder
-    standardizer_: Standardizer
-    critic_: Critic
+    lam: float | str = "auto"
+    rho: float = 1.0
+    tau: float = 1e-4
+    feature_map: Any = "auto"
+    solver: Any = "alternating"
+    measure: str = "product"
+    target: Any = "auto"
+    feature_groups: Any = None
+    n_features_to_select: int | float | None = None
+    threshold: float | None = None
+    cv: Any = 5
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        *,
-        lam: float | str = "auto",
-        rho: float = 1.0,
-        tau: float = 1e-4,
-        feature_map: Any = "auto",
-        solver: Any = "alternating",
-        measure: str = "product",
-        target: Any = "auto",
-        feature_groups: Any = None,
-        n_features_to_select: int | float | None = None,
-        threshold: float | None = None,
-        cv: Any = 5,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.lam = lam
-        self.rho = rho
-        self.tau = tau
-        self.feature_map = feature_map
-        self.solver = solver
-        self.measure = measure
-        self.target = target
-        self.feature_groups = feature_groups
-        self.n_features_to_select = n_features_to_select
-        self.threshold = threshold
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    encoder_: TargetEncoder = field(init=False)
+    standardizer_: Standardizer = field(init=False)
+    critic_: Critic = field(init=False)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ConvexSIC:
         """Fit the critic and the importances.

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sobolev._typing import Array
 from sobolev.convex.feature_maps import BoundMap, MapSpec
@@ -49,9 +48,6 @@ ROUND_ITERATIONS = 4
 # total weight of those columns.
 SCREEN_PAIRS, SCREEN_CURVATURE = 6.0, 4.0
 SCREEN_FLOOR, SCREEN_BACKGROUND = 0.1, 20.0
-
-# Up to this many rows one BLAS thread is as fast as several, and far faster on a busy machine.
-SMALL_SAMPLE = 1000
 
 # Points of the quadrature along a path, and rows explained at once.
 PATH_NODES = 32
@@ -161,11 +157,6 @@ class Fit:
         if isinstance(forms, CoupledForms):
             return Critic(self.bound, forms.blocks[0, 0].mean, forms.split(U))
         return Critic(self.bound, forms.mean, U)
-
-
-def blas_threads(n_rows: int) -> threadpool_limits:
-    """A context with one BLAS thread for small samples, where more only wait for each other."""
-    return threadpool_limits(1 if n_rows <= SMALL_SAMPLE else None, user_api="blas")
 
 
 def solve(

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from sobolev._sample import spread
+from sobolev._threads import blas_threads
 from sobolev._typing import Array
 from sobolev.convex.cross_validation import cross_validate
 from sobolev.convex.estimator import ConvexSIC
-from sobolev.convex.fitting import LAMS, REFERENCE_LAM, blas_threads, fit_critic, path
+from sobolev.convex.fitting import LAMS, REFERENCE_LAM, fit_critic, path
 from sobolev.convex.training import check_parameters, prepare
 from sobolev.validation import feature_names, validate_training
 

@@ -25,6 +25,7 @@ from sobolev._sample import (
     varying_groups,
 )
 from sobolev._standardize import Standardizer
+from sobolev._threads import blas_threads
 from sobolev._typing import Array
 from sobolev.convex.cross_validation import cross_validate
 from sobolev.convex.feature_maps import LandmarkMap, MapSpec, resolve_feature_map
@@ -34,7 +35,6 @@ from sobolev.convex.fitting import (
     RELAXED_LAMS,
     Fit,
     Settings,
-    blas_threads,
     fit_critic,
 )
 from sobolev.convex.rows import MEASURES, Data, Rows

@@ -25,8 +25,8 @@ from sklearn.base import BaseEstimator
 from sobolev._random import RandomState, check_generator
 from sobolev._sample import report_constant
 from sobolev._standardize import Standardizer
+from sobolev._threads import blas_threads
 from sobolev._typing import Array, Index
-from sobolev.convex.fitting import blas_threads
 from sobolev.convex.kernel_family import KernelCritic, kernel_family, response_bases
 from sobolev.inference.permutation import permutation_pvalue, permutations
 from sobolev.targets import resolve_target

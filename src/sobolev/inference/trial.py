@@ -15,6 +15,7 @@ from scipy.special import log_ndtr, ndtri_exp
 from threadpoolctl import threadpool_limits
 
 from sobolev._random import seeded
+from sobolev._threads import SMALL_SAMPLE
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.base import Conditional
 from sobolev.conditionals.joint import JointConditional
@@ -24,8 +25,6 @@ from sobolev.inference.replacements import joint_table, null_table
 from sobolev.inference.schemes import Forward, MonteCarlo, Saddlepoint, Split, block_edges
 from sobolev.validation import take_rows
 
-# Up to this many rows a refit runs on one core, so that several may run side by side.
-REFIT_ROWS = 1000
 # Tests of fewer rows are so short that threads only wait for each other.
 THREAD_ROWS = 500
 # The default shortlist: a tenth of the number of rows, but at least this many columns.
@@ -140,7 +139,7 @@ class Trial:
         critic = self.first_fit(order[: sizes[0]], rng)
         yield critic
         threads = effective_n_jobs(self.n_jobs)
-        if not (critic.independent_refits and self.X.shape[0] <= REFIT_ROWS and threads > 1):
+        if not (critic.independent_refits and self.X.shape[0] <= SMALL_SAMPLE and threads > 1):
             for before, n in pairwise(sizes):
                 critic = self._fit(critic.for_more_rows(before, n), order[:n])
                 yield critic

@@ -105,6 +105,8 @@ class LocalSource(Source):
         with threadpool_limits(1), ThreadPoolExecutor(n_jobs) as pool:
             try:
                 for chunk in self.chunks():
+                    if not chunk.X.shape[0]:  # every row has weight zero
+                        continue
                     if len(waiting) >= n_jobs:  # the one at work and the one just read
                         absorb()
                     waiting.append(pool.submit(task.look, chunk, start))

@@ -13,11 +13,12 @@ from sklearn.utils.validation import validate_data
 
 from sobolev._parameters import check_count
 from sobolev._sample import choose_lam
+from sobolev._threads import blas_threads
 from sobolev._typing import Array
 from sobolev.convex import ConvexSIC
 from sobolev.convex.cross_validation import loosened, moment_risks
 from sobolev.convex.feature_maps import AUTO_FOURIER_ROWS, FourierMap, LinearMap, MapSpec
-from sobolev.convex.fitting import LAMS, REFERENCE_LAM, Fit, blas_threads
+from sobolev.convex.fitting import LAMS, REFERENCE_LAM, Fit
 from sobolev.convex.fitting import solve as solve_forms
 from sobolev.convex.moments import FourierMoments
 from sobolev.convex.training import (
