@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
@@ -71,22 +71,6 @@ def response_order(sample: Sample) -> Index:
     linear = X @ (X.T @ (weights * sample.psi))
     scores = X @ (X.T @ (weights * linear**3))  # the cube separates columns of equal covariance
     return np.lexsort((*np.round(scores.T, 6), radius, *np.round(sample.psi.T, 9)))
-
-
-def choose_lam(risks: Array, lams: Sequence[float], reference: float) -> float:
-    """The lam with the largest mean held-out risk, or the lam nearest to the reference.
-
-    The former is chosen only if it is better by more than one standard error of the paired
-    difference over folds: the risk is flat near its maximum, where the reference ranks well.
-    """
-    mean = risks.mean(axis=0)
-    best = int(np.argmax(mean))
-    nearest = int(np.argmin(np.abs(np.log(np.asarray(lams) / reference))))
-    gain = risks[:, best] - risks[:, nearest]
-    error = gain.std(ddof=1) / np.sqrt(gain.size) if gain.size > 1 else 0.0
-    if mean[best] <= 0 or gain.mean() <= error:
-        return float(lams[nearest])
-    return float(lams[best])
 
 
 def merge_equal_rows(

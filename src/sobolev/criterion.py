@@ -101,6 +101,22 @@ def risk(joint: Any, second: Any, rho: float, mean: Any = 0.0) -> Any:
     return joint - mean - 0.5 * rho * second
 
 
+def choose_lam(risks: Array, lams: Sequence[float], reference: float) -> float:
+    """The lam with the largest mean held-out risk, or the lam nearest to the reference.
+
+    The former is chosen only if it is better by more than one standard error of the paired
+    difference over folds: the risk is flat near its maximum, where the reference ranks well.
+    """
+    mean = risks.mean(axis=0)
+    best = int(np.argmax(mean))
+    nearest = int(np.argmin(np.abs(np.log(np.asarray(lams) / reference))))
+    gain = risks[:, best] - risks[:, nearest]
+    error = gain.std(ddof=1) / np.sqrt(gain.size) if gain.size > 1 else 0.0
+    if mean[best] <= 0 or gain.mean() <= error:
+        return float(lams[nearest])
+    return float(lams[best])
+
+
 def mirror_step(
     eta: Any,
     squared_gradients: Any,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sobolev._sample import choose_lam, response_order, stratified_folds
+from sobolev._sample import response_order, stratified_folds
 from sobolev.convex.cross_validation import cross_validate
 from sobolev.convex.feature_maps import FourierMap, LandmarkMap, LinearMap, PolynomialMap
 from sobolev.convex.fitting import (
@@ -24,7 +24,7 @@ from sobolev.convex.fitting import (
 from sobolev.convex.quadratics import CoupledForms
 from sobolev.convex.rows import Rows
 from sobolev.convex.solvers import Alternating, BlockCoordinateDescent, Penalties, alternating
-from sobolev.criterion import normalized_importances, parse_groups
+from sobolev.criterion import choose_lam, normalized_importances, parse_groups
 from sobolev.datasets import make_sinexp, make_xor
 
 

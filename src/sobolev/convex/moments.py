@@ -104,22 +104,26 @@ class FourierMoments:
             fourier_values(x, frequencies, out=z[:, :m])
             if self.map.linear:
                 z[:, m:] = x
-            weights = np.ones(x.shape[0]) if p is None else p[chunk]
-            heavy = weights if omega is None else omega[chunk]
-            response = weights[:, None] * psi[chunk]
-            self.weight += float(weights.sum())
-            total = weights.astype(dtype, copy=False) @ z
+            response, total, mass = psi[chunk], z.sum(axis=0), float(x.shape[0])
+            weights = None if p is None or np.all(p[chunk] == 1) else p[chunk]
+            if weights is not None:
+                response, mass = weights[:, None] * response, float(weights.sum())
+                total = weights.astype(dtype, copy=False) @ z
+            self.weight += mass
             self.first += total
             self.response += z.T @ response.astype(dtype, copy=False)
             self.response_first += response.sum(axis=0)
-            share = heavy.astype(dtype, copy=False)
-            self.heavy_weight += float(heavy.sum())
-            self.heavy_first += total if omega is None else share @ z
-            if heavy.min() >= 0:
-                z *= np.sqrt(share)[:, None]
+            if omega is not None:
+                weights = omega[chunk]
+                mass, total = float(weights.sum()), weights.astype(dtype, copy=False) @ z
+            self.heavy_weight += mass
+            self.heavy_first += total
+            if weights is None or weights.min() >= 0:
+                if weights is not None:
+                    z *= np.sqrt(weights.astype(dtype, copy=False))[:, None]
                 self.second += z.T @ z  # numpy computes half of this symmetric product
             else:
-                self.second += z.T @ (share[:, None] * z)
+                self.second += z.T @ (weights.astype(dtype, copy=False)[:, None] * z)
         return self
 
     def merge(self, other: FourierMoments) -> FourierMoments:

@@ -17,7 +17,6 @@ from sobolev._progress import Progress
 from sobolev._random import check_generator
 from sobolev._sample import (
     Folds,
-    choose_lam,
     merge_equal_rows,
     report_constant,
     spread,
@@ -40,7 +39,7 @@ from sobolev.convex.fitting import (
 from sobolev.convex.rows import MEASURES, Data, Rows
 from sobolev.convex.screening import KEPT, WIDE, Screening
 from sobolev.convex.solvers import Alternating, decomposition, resolve_solver
-from sobolev.criterion import Groups
+from sobolev.criterion import Groups, choose_lam
 from sobolev.exceptions import ConvergenceWarning
 from sobolev.targets import TargetEncoder, resolve_target
 

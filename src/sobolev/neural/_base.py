@@ -19,7 +19,6 @@ from sobolev._random import RandomState, check_generator, spawn
 from sobolev._sample import (
     Folds,
     Sample,
-    choose_lam,
     merge_equal_rows,
     report_constant,
     spread,
@@ -29,7 +28,7 @@ from sobolev._sample import (
 )
 from sobolev._standardize import Standardizer
 from sobolev._typing import AnyArray, Array
-from sobolev.criterion import Groups
+from sobolev.criterion import Groups, choose_lam
 from sobolev.critic import CriticMixin
 from sobolev.neural.fitting import Design, Member, Recipe, fit_members
 from sobolev.neural.optimizer import Boosting, Optimizer

@@ -12,7 +12,6 @@ import pandas as pd
 from sklearn.utils.validation import validate_data
 
 from sobolev._parameters import check_count
-from sobolev._sample import choose_lam
 from sobolev._threads import blas_threads
 from sobolev._typing import Array
 from sobolev.convex import ConvexSIC
@@ -32,6 +31,7 @@ from sobolev.convex.training import (
     store_units,
     train,
 )
+from sobolev.criterion import choose_lam
 from sobolev.selection import select
 from sobolev.streaming.partial import PartialMoments, partial_rows
 from sobolev.streaming.sources import open_source
