@@ -32,6 +32,7 @@ _MODULES = (
     "conditionals",
     "convex",
     "criterion",
+    "critic",
     "datasets",
     "inference",
     "knockoffs",

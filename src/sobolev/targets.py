@@ -101,7 +101,7 @@ class TargetEncoder(BaseEstimator):
     n_outputs_ : int
         Number of columns of y.
     whitener_ : array of shape (n_raw, k)
-        Whitening matrix: psi(y) = (raw basis - mean) @ whitener_.
+        Whitening matrix W: psi(y) = (raw basis - mean) W.
 
     Examples
     --------
