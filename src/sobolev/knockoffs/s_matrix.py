@@ -130,9 +130,9 @@ def kkt_residual(sigma: Any, s: Any, method: str = "mvr") -> float:
     r"""Measure how far s is from the optimum, for an s from any solver.
 
     With :math:`A = (2 \Sigma - \operatorname{diag} s)^{-1}` in correlation units, the residual is
-    :math:`\max_j |s_j^2 (A^2)_{jj} - 1|` for "mvr" and :math:`\max_j |s_j A_{jj} - 1|` for "maxent".
-    For "sdp" it is a duality gap divided by p, which bounds the distance of mean(s) from its
-    optimum, and for "equi" the largest distance from min(1, 2 lambda_min).
+    :math:`\max_j |s_j^2 (A^2)_{jj} - 1|` for "mvr" and :math:`\max_j |s_j A_{jj} - 1|` for
+    "maxent". For "sdp" it is a duality gap divided by p, which bounds the distance of mean(s) from
+    its optimum, and for "equi" the largest distance from min(1, 2 lambda_min).
 
     Parameters
     ----------
