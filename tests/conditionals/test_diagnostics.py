@@ -306,7 +306,9 @@ def test_the_plot_names_the_worst_columns(d):
     found = diagnose_conditional(model, pd.DataFrame(X, columns=names))
     assert len(found.failing) == d
     ax = plot_conditional(found)
-    ax.figure.canvas.draw()  # a bad formula would fail here
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a layout that collapses would warn here
+        ax.figure.canvas.draw()  # a bad formula would fail here
     labels = [text.get_text() for text in ax.figure.axes[1].get_legend().get_texts()]
     shown = min(d, 6)
     assert labels[:shown] == [rf"\{name}" for name in found.failing_names[:shown]]

@@ -253,6 +253,9 @@ def test_plot(n_failing):
     X[:, :n_failing] = X[:, :n_failing] > 0
     found = diagnose_knockoffs(X, GaussianKnockoffs().fit(X).sample(0), classifier=False)
     ax = plot_knockoffs(found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a layout that collapses would warn here
+        ax.figure.canvas.draw()
     expected = {0: "none of 10 columns", 1: "1 of 10 columns fails", 9: "9 of 10 columns fail"}
     assert ax.get_title(loc="left").startswith(expected[n_failing])
     assert len(ax.figure.axes) == 2

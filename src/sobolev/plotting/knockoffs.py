@@ -88,7 +88,8 @@ def draw_likeness(ax: Axes, diagnostics: KnockoffDiagnostics) -> None:
     for color in layers():
         at = np.flatnonzero(shades == color)
         at = at[:: 1 + at.size // MAX_DOTS]
-        ax.plot(at + 1, found[order[at]], "o", color=color, clip_on=False, **dot_size(color))
+        if at.size:  # a line without points would spoil the layout
+            ax.plot(at + 1, found[order[at]], "o", color=color, clip_on=False, **dot_size(color))
     if order.size:
         ax.axhline(diagnostics.mean_correlation, color=INK, linewidth=0.8, linestyle=":")
     ax.set_ylim(min(-0.15, 1.15 * float(np.nanmin(found, initial=0.0))), 1.0)
