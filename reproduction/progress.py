@@ -50,7 +50,7 @@ class Bar:
             self.bar = None
 
     def step(self, done: int, total: int) -> None:
-        """So many tasks are done."""
+        """Show the number of tasks that are done."""
         if self.bar is None:
             return
         left = time_left(time.monotonic() - self.begin, done, total)

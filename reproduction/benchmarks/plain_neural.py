@@ -55,7 +55,7 @@ def train(
     lam: float = 0.01,
     rho: float = 1.0,
 ) -> np.ndarray:
-    """The importances after so many updates."""
+    """The importances after ``n_updates`` updates."""
     table, responses = torch.tensor(X, dtype=torch.float32), torch.tensor(psi, dtype=torch.float32)
     n, d = table.shape
     net = CRITICS[critic](d, responses.shape[1])

@@ -1,4 +1,4 @@
-"""The network's laws: bins, calibration, what it has seen, and what it leaves alone."""
+"""The network's distributions: bins, calibration, what it has seen, and what it leaves alone."""
 
 import pickle
 import subprocess
@@ -47,7 +47,7 @@ def ring(n=400, seed=0):
 
 
 def pit(nodes, weights, x, rng):
-    """The law's mass below the observed value, and a random share of its own node's.
+    """The mass below the observed value, and a random share of its own node's.
 
     The node of a value is the nearest one: bins have no edges outside of the model.
     """
@@ -67,7 +67,7 @@ def fitted():
     return NeuralConditional(**SMALL, epochs=40).fit(ring())
 
 
-def test_grids_are_laws(fitted):
+def test_grids_are_distributions(fitted):
     for rows, known in ((ring(), np.arange(400)), (ring(30, seed=1), None)):
         for j, width in enumerate([10, 10, 3, 10]):
             nodes, weights = fitted.grid(rows, j, known)
@@ -87,10 +87,10 @@ def test_a_row_does_not_show_its_own_entry(fitted):
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_the_law_is_calibrated(fitted, fresh):
-    """Uniform transforms: a correct law of 400 rows is beyond 0.11 once in 10,000.
+def test_the_distribution_is_calibrated(fitted, fresh):
+    """Uniform transforms: a correct model of 400 rows is beyond 0.11 once in 10,000.
 
-    The law is estimated, from 400 rows as well, which doubles the variance.
+    The distribution is estimated, from 400 rows as well, which doubles the variance.
     """
     rows, rng = ring(seed=1) if fresh else ring(), np.random.default_rng(0)
     for j in range(4):
@@ -99,7 +99,7 @@ def test_the_law_is_calibrated(fitted, fresh):
         assert kstest(transform, "uniform").statistic < 0.11 * np.sqrt(2)
 
 
-def test_the_law_has_two_peaks_where_the_column_has(fitted):
+def test_the_distribution_has_two_peaks_where_the_column_has(fitted):
     """On a circle the mean of a column given the other is zero: a line sees nothing."""
     rows = ring(400, seed=1)
     nodes, weights = fitted.grid(rows, 1)
@@ -131,12 +131,14 @@ def test_fitted_rows_are_predicted_by_networks_without_them():
     for k in range(5):
         rows = model.folds_ == k
         own = model.grid(X[rows], 0, np.flatnonzero(rows))[1]
-        law = model.networks_.law(X[rows], np.zeros(rows.sum(), dtype=int), k, model.bins_)
-        np.testing.assert_allclose(own, law)
+        expected = model.networks_.probabilities(
+            X[rows], np.zeros(rows.sum(), dtype=int), k, model.bins_
+        )
+        np.testing.assert_allclose(own, expected)
     # A new row is predicted by the last network.
     fresh = X[:1] + 1e-9
-    law = model.networks_.law(fresh, np.array([0]), 5, model.bins_)
-    np.testing.assert_allclose(model.grid(fresh, 0)[1], law)
+    expected = model.networks_.probabilities(fresh, np.array([0]), 5, model.bins_)
+    np.testing.assert_allclose(model.grid(fresh, 0)[1], expected)
 
 
 def test_minibatches_hold_the_rows_of_their_network():
@@ -279,7 +281,7 @@ def test_zero_inflated_constant_and_single_columns():
     assert np.ptp(alone.grid(X[:1, :1] + np.arange(5.0)[:, None] + 9, 0)[1], axis=0).max() == 0
 
 
-def test_laws_of_different_widths_share_a_grid():
+def test_distributions_of_different_widths_share_a_grid():
     """Networks of the folds may have different numbers of bins; the rest has no mass."""
     X = np.random.default_rng(0).standard_normal((80, 2))
     X[:, 0] = np.maximum(X[:, 0], -0.5)

@@ -137,8 +137,8 @@ class NeuralConditional(Conditional):
         column = np.full(X.shape[0], j)
         for e in used:
             own, at = member == e, self.bins_.positions(e, j)
-            law = self.networks_.law(X[own], column[own], e, self.bins_)
-            weights[own, : at.size] = law[:, at]
+            found = self.networks_.probabilities(X[own], column[own], e, self.bins_)
+            weights[own, : at.size] = found[:, at]
             nodes[own] = np.pad(self.bins_.nodes[e, j, at], (0, width - at.size), mode="edge")
         return nodes, weights
 
@@ -295,7 +295,7 @@ class _Networks:
             self.means[layer] += MOMENTUM * (mean.detach() - self.means[layer])
             self.variances[layer] += MOMENTUM * (variance.detach() - self.variances[layer])
 
-    def law(self, X: Array, columns: Index, e: int, bins: _Bins) -> Array:
+    def probabilities(self, X: Array, columns: Index, e: int, bins: _Bins) -> Array:
         """Probabilities (N, B) of the outputs of network e, for one column of each row."""
         one = map_arrays(self, lambda array: array[e, None])
         scores = one.outputs(one.inputs(X[None], columns[None]), columns[None])[0].astype(float)
@@ -327,8 +327,8 @@ class _Check:
         for k in range(int(self.folds.max()) + 1):
             own = np.flatnonzero(self.folds == k)
             rows, columns = np.repeat(own, self.columns.shape[1]), self.columns[own].ravel()
-            law = networks.law(self.X[rows], columns, k, self.bins)
-            hit = law[np.arange(rows.size), self.codes[k, rows, columns]]
+            found = networks.probabilities(self.X[rows], columns, k, self.bins)
+            hit = found[np.arange(rows.size), self.codes[k, rows, columns]]
             total += float(np.log(np.maximum(hit, 1e-300)).sum())
         return total / self.columns.size
 

@@ -128,7 +128,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     -----
     The false discovery rate is controlled if the conditional model is right and the p-values are
     independent or positively dependent (``procedure="by"`` does not need that). A column joins the
-    shortlist before any row that it is tested on is looked at, so its p-value is valid.
+    shortlist before any row that it is tested on is used, so its p-value is valid.
 
     Examples
     --------
