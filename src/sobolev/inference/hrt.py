@@ -203,7 +203,8 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        self.__dict__.pop("feature_importances_", None)  # of an earlier fit
+        for name in ("feature_importances_", "support_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         X, y, n_train = self._read(X, y, holdout)
         trial = self._trial(X, y)
         self._warn_if_hopeless(trial, n_train)
