@@ -38,7 +38,7 @@ def folder(frame, tmp_path_factory):
     path = tmp_path_factory.mktemp("tables")
     for name, part in (("0", frame.iloc[:2000]), ("1", frame.iloc[2000:][list("yedcba")])):
         part.to_parquet(path / f"{name}.parquet", index=False, row_group_size=700)
-        part.to_feather(path / f"{name}.feather")
+        part.reset_index(drop=True).to_feather(path / f"{name}.feather")
         part.to_csv(path / f"{name}.csv", index=False)
         part.to_csv(path / f"{name}.tsv.gz", index=False, sep="\t")
     return path
