@@ -82,6 +82,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
             X,
             reset=reset,
             dtype=np.float64,
+            order="C",  # a frame gives the numbers of an array, to the last digit
             ensure_all_finite=False,
             ensure_min_samples=1,
         )

@@ -28,10 +28,12 @@ def test_the_three_files_hold_the_result(make_result, tmp_path, method):
     written = write_result(result, tmp_path / "new" / "folder")
     assert set(written) == {"selection.csv", "result.json", "report.html"}
     assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == set(written)
-    table = pd.read_csv(written["selection.csv"], keep_default_na=False)
+    table = pd.read_csv(
+        written["selection.csv"], keep_default_na=False, float_precision="round_trip"
+    )
     assert list(table.columns) == list(COLUMNS)
     assert list(table.pop("note")) == list(result.table["note"])
-    table = pd.read_csv(written["selection.csv"]).drop(columns="note")
+    table = pd.read_csv(written["selection.csv"], float_precision="round_trip").drop(columns="note")
     pd.testing.assert_frame_equal(table, result.table.drop(columns="note"), check_exact=True)
     found = strict(written["result.json"].read_text(encoding="utf-8"))
     assert found["schema"] == SCHEMA
@@ -47,7 +49,9 @@ def test_names_survive_the_csv(make_result, tmp_path):
     names = ['a "b", c', "=1+1", "line\nbreak", "é漢😀", "  blank ", "'x"]
     result = make_result(names=names)
     written = write_result(result, tmp_path)
-    table = pd.read_csv(written["selection.csv"], keep_default_na=False)
+    table = pd.read_csv(
+        written["selection.csv"], keep_default_na=False, float_precision="round_trip"
+    )
     assert list(table["feature"]) == list(result.table["feature"])
 
 

@@ -231,7 +231,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         """The door: checked rows, held-out rows last, and the number of training rows if given."""
         X, y, _ = validate_training(self, X, y)
         if holdout is None:
-            return np.ascontiguousarray(X), y, None  # a frame gives the numbers of an array
+            return X, y, None
         X_test, y_test = validate_rows(self, holdout[0], reset=False), plain_target(holdout[1])
         if len(X_test) != len(y_test):
             raise ValueError(
@@ -239,7 +239,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
                 "same rows of both."
             )
         both = np.concatenate([np.asarray(y), np.asarray(y_test)])
-        return np.ascontiguousarray(np.vstack([X, X_test])), both, X.shape[0]
+        return np.vstack([X, X_test]), both, X.shape[0]
 
     def _trial(self, X: Array, y: Any, units: list[Index] | None = None) -> Trial:
         estimator = self.estimator
