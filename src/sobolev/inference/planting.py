@@ -92,13 +92,14 @@ def plant(
 
 def _terms(Z: Array, kind: str, rng: np.random.Generator) -> list[Array]:
     """The terms of the signal, one or more for each active column."""
+    columns = list(Z.T)
     if kind == "threshold":
-        cuts = rng.uniform(0.3, 0.7, Z.shape[1])
-        return [_step(z, cut) for z, cut in zip(Z.T, cuts, strict=True)]
+        return [_step(z, rng.uniform(0.3, 0.7)) for z in columns]
     if kind == "additive":
-        return [_standard(z if k % 2 else np.sin(1.5 * z) + 0.3 * z) for k, z in enumerate(Z.T)]
-    terms = [_standard(z) / (1 + k % 2) for k, z in enumerate(Z.T)]  # main effects
-    return terms + [_standard(a * b) for a, b in zip(Z.T[::2], Z.T[1::2], strict=False)]
+        return [_standard(z if k % 2 else np.sin(1.5 * z) + 0.3 * z) for k, z in enumerate(columns)]
+    main = [_standard(z) / (1 + k % 2) for k, z in enumerate(columns)]
+    products = [a * b for a, b in zip(columns[::2], columns[1::2], strict=False)]
+    return main + [_standard(product) for product in products]
 
 
 def _step(z: Array, cut: float) -> Array:
