@@ -86,7 +86,7 @@ def plant(
     active = rng.choice(varying, min(n_active, varying.size), replace=False)
     scale = _normal_scores if rng.random() < 0.5 else _standard
     Z = np.column_stack([scale(X[:, j]) for j in active])
-    signal = _standard(np.sum(_terms(Z, kind, rng), axis=0))
+    signal = _standard(np.sum(np.stack(_terms(Z, kind, rng)), axis=0))
     return Planted(kind, np.sqrt(signal_to_noise) * signal + noise, active)
 
 
