@@ -79,14 +79,14 @@ def plant(
     ((200,), 4)
     """
     check_option("kind", kind, KINDS)
-    noise = rng.standard_normal(X.shape[0])
+    noise = rng.standard_normal((X.shape[0],))
     if kind == "noise":
         return Planted(kind, noise, np.zeros(0, dtype=np.intp))
     varying = np.flatnonzero(np.ptp(X, axis=0) > 0)
     active = rng.choice(varying, min(n_active, varying.size), replace=False)
     scale = _normal_scores if rng.random() < 0.5 else _standard
     Z = np.column_stack([scale(X[:, j]) for j in active])
-    signal = _standard(np.sum(np.stack(_terms(Z, kind, rng)), axis=0))
+    signal = _standard(np.sum(_terms(Z, kind, rng), axis=0))
     return Planted(kind, np.sqrt(signal_to_noise) * signal + noise, active)
 
 
