@@ -30,8 +30,10 @@ OWN = "its own"
 # agree by chance, and their standard error is then too small.
 LEAST_SPREAD = 0.1
 INK, PALE = "#444444", "#EEF0F3"
-MARKERS = "oDsv^X"
-COLORS = (*CYCLE[:5], CYCLE[7])  # without the second blue
+# No claim about a peer rests on fewer runs, which are fewer only if some failed.
+MIN_RUNS = 20
+MARKERS = "oDsv^>p"
+COLORS = (*CYCLE[:5], *CYCLE[6:])  # without the second blue
 PICTURE = "certificate.png"
 
 
@@ -181,9 +183,11 @@ def design_table(rows: Sequence[Record], peers: Sequence[str]) -> str:
 def power_cells(runs: dict[str, list[Record]]) -> list[str]:
     """Power, with the false discovery rate in brackets; bold is best of those that keep the level.
 
-    Italics are for methods that exceed the level.
+    Italics are for methods that exceed the level. A method that failed so often that it has fewer
+    than ``MIN_RUNS`` runs is not judged.
     """
-    keeping = {m: values(found, "tpr") for m, found in runs.items() if found and holds(found)}
+    judged = with_enough(runs)
+    keeping = {m: values(found, "tpr") for m, found in judged.items() if holds(found)}
     best = max((tpr.mean() for tpr in keeping.values() if tpr.size), default=0.0)
     made = []
     for method, found in runs.items():
@@ -192,12 +196,20 @@ def power_cells(runs: dict[str, list[Record]]) -> list[str]:
             continue
         power = values(found, "tpr").mean()
         text = f"{power:.2f} ({values(found, 'fdp').mean():.2f})"
-        if method not in keeping:
+        if method not in judged:
+            text += f", {len(found)} runs"
+        elif method not in keeping:
             text = f"*{text}*"
         elif power > 0 and round(power, 2) == round(best, 2):
             text = f"**{text}**"
         made.append(text)
     return made
+
+
+def with_enough(runs: dict[str, list[Record]]) -> dict[str, list[Record]]:
+    """The methods with ``MIN_RUNS`` runs, or with as many as any has."""
+    enough = min(MIN_RUNS, max(map(len, runs.values())))
+    return {method: found for method, found in runs.items() if len(found) >= enough}
 
 
 def common(rows: Sequence[Record], table: str, shown: Sequence[str]) -> dict[str, list[Record]]:
@@ -217,7 +229,8 @@ def power_table(rows: Sequence[Record], peers: Sequence[str]) -> str:
         [f"{table} ({max(map(len, by_method.values()))})", *power_cells(by_method)]
         for table, by_method in runs.items()
     ]
-    per_table = {m: [of[m] for of in runs.values() if of[m]] for m in shown}
+    judged = [with_enough(by_method) for by_method in runs.values()]
+    per_table = {m: [of[m] for of in judged if m in of] for m in shown}
     power = [_mean([values(f, "tpr").mean() for f in per_table[m]]) for m in shown]
     kept = [f"{sum(map(holds, per_table[m]))} of {len(per_table[m])}" for m in shown]
     noise = [_share(values(pick(rows, method=m, kind="noise"), "fdp")) for m in shown]
@@ -319,9 +332,11 @@ False discovery rate (left; bars are two standard errors, the dashed line is the
 Power with the false discovery rate in brackets, over the three kinds with a signal, on the
 responses that the peers have. Bold is the best of those that keep the level on the table; italics
 exceed it. For peers, a false column in the same unit as an active column counts neither as true nor
-as false. d0CRT is hidimstat's with its lasso and its screening, CFI-CV its conditional feature
-importance with forests in five folds, knockpy draws Gaussian knockoffs with a lasso, and GCM is the
-generalised covariance measure with out-of-bag forests; p-values go through Benjamini-Hochberg.
+as false. d0CRT and CFI-CV are hidimstat's: the distilled test with a lasso, which tests the tenth
+of the columns with the largest coefficients unless it says "no screening", and conditional feature
+importance with forests in five folds. knockpy draws Gaussian knockoffs and uses a lasso. GCM is the
+generalised covariance measure with residuals of out-of-bag forests. P-values of peers go through
+Benjamini-Hochberg.
 
 {power_table(rows, peers)}
 """
@@ -349,7 +364,7 @@ rows as many are drawn for each seed.
 
 _DESIGNS = (
     "The designs of {doc}`calibration`, each with its own response: power with the false discovery "
-    "rate in brackets. Peers that take hours on the 500 columns of Liang are left out there."
+    "rate in brackets. Peers that take minutes on many columns are left out there."
 )
 
 
@@ -429,7 +444,7 @@ def save(rows: Sequence[Record], peers: Sequence[str], path: Path) -> None:
         handles,
         labels,
         loc="outside upper center",
-        ncols=len(shown),
+        ncols=min(4, len(shown)),
         frameon=False,
         labelcolor=INK,
         handletextpad=0.2,

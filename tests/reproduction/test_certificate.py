@@ -282,3 +282,10 @@ def test_best_is_who_keeps_the_level():
 def test_a_cell_without_finds_is_not_the_best():
     rows = made_up([0.0] * 20, tpr=0.0) + made_up([0.0] * 20, "peer", tpr=0.0)
     assert "**" not in certificate_report.power_table(rows, ("peer",))
+
+
+def test_a_peer_that_failed_often_is_not_judged():
+    rows = made_up([0.0] * 20, tpr=0.4) + made_up([0.0] * 20, "peer", tpr=0.3)
+    rows += made_up([0.5] * 5, "failing", tpr=0.9)
+    table = certificate_report.power_table(rows, ("peer", "failing"))
+    assert "| **0.40 (0.00)** | 0.30 (0.00) | 0.90 (0.50), 5 runs |" in table
