@@ -29,6 +29,7 @@ BENCH = (
     "wide",
     "solver_profile",
     "selection",
+    "certificate",
     "growth",
 )
 # Long, and not part of `make bench`.

@@ -17,7 +17,7 @@ from reproduction.engine import Record, Settings, Task
 from reproduction.markdown import markdown_table
 from reproduction.methods import FORWARD, N_TREES, make_model
 from reproduction.paper import liang, simulations, sinexp
-from reproduction.paper.simulations import LEVELS, STATISTICS, null_counts, rates
+from reproduction.paper.simulations import LEVELS, STATISTICS, counts_below, null_counts, rates
 from sobolev import HRTSelector
 
 NAME, NEEDS = "hrt", ("sinexp", "liang")
@@ -98,17 +98,24 @@ def tests(rows: Sequence[Record]) -> list[Record]:
     return found
 
 
+def common_levels(records: Sequence[Record]) -> list[float]:
+    """The levels at which null p-values are counted in all records."""
+    counted = [counts_below(record) for record in records if "below" in record]
+    return [level for level in LEVELS if all(level in counts for counts in counted)]
+
+
 def calibration_rows(designs: Sequence[Design], records: Sequence[Record]) -> dict[str, list[str]]:
     """Shares of null p-values below levels, with the verdict on 0.05, by design."""
     rows = {}
+    levels = common_levels(records)
     for design in designs:
         found = _of(records, design.name, DEFAULT)
         if not found:
             continue
-        below = np.array([r["below"] for r in found], dtype=float)
+        below = np.array([[counts_below(r)[level] for level in levels] for r in found], dtype=float)
         counts = np.array([r["n_null"] for r in found], dtype=float)
         share = below.sum(axis=0) / counts.sum()
-        k = LEVELS.index(0.05)
+        k = levels.index(0.05)
         # P-values of one data set depend on each other: the error is between data sets.
         noise = below[:, k] - share[k] * counts
         error = np.sqrt(np.sum(noise**2)) / counts.sum() if len(found) > 1 else np.nan
@@ -119,7 +126,7 @@ def calibration_rows(designs: Sequence[Design], records: Sequence[Record]) -> di
         warned = np.mean([r["failing"] > 0 for r in found])
         shares = [
             f"{value:.4f}" if level < 0.01 else f"{value:.3f}"
-            for level, value in zip(LEVELS, share, strict=True)
+            for level, value in zip(levels, share, strict=True)
         ]
         counted = [str(len(found)), f"{int(counts.sum()):,}"]
         rows[design.name] = [*counted, *shares, f"{upper:.3f}", verdict, f"{warned:.2f}"]
@@ -129,14 +136,15 @@ def calibration_rows(designs: Sequence[Design], records: Sequence[Record]) -> di
 def calibration(designs: Sequence[Design], records: Sequence[Record]) -> str:
     """The table of shares of null p-values below levels."""
     rows = [[name, *cells] for name, cells in calibration_rows(designs, records).items()]
-    header = ["design", "data sets", "p-values", *[f"< {level:g}" for level in LEVELS]]
+    levels = [f"< {level:g}" for level in common_levels(records)]
+    header = ["design", "data sets", "p-values", *levels]
     return markdown_table([*header, "99 % limit at 0.05", "verdict", "warned"], rows)
 
 
 def verdicts(designs: Sequence[Design], records: Sequence[Record]) -> str:
     """What the calibration says, in a sentence."""
     rows = calibration_rows(designs, records)
-    column = 2 + LEVELS.index(0.05)
+    column = 2 + common_levels(records).index(0.05)
     failing = [f"{name} ({cells[column]})" for name, cells in rows.items() if cells[-2] != HOLDS]
     held = f"hold their level on {len(rows) - len(failing)} of {len(rows)} designs"
     if not failing:

@@ -20,8 +20,9 @@ from reproduction.methods import FORWARD, METHODS, PAPER
 
 FDR = 0.1
 ORACLE = "the true function"
-# Levels at which null p-values are counted.
-LEVELS = (0.001, 0.01, 0.05, 0.1, 0.5)
+# Levels at which null p-values are counted; records that name no levels have the first ones.
+LEVELS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5)
+FIRST_LEVELS = (0.001, 0.01, 0.05, 0.1, 0.5)
 # The statistics of the tests that keep their own number of columns, for the benchmark of the test.
 STATISTICS = {
     "ConvexSIC": ("risk", "witness"),
@@ -148,10 +149,16 @@ def null_counts(selector: Any, true: np.ndarray) -> Record:
     null = selector.pvalues_[~true]
     null = null[np.isfinite(null)]
     return {
+        "levels": list(LEVELS),
         "below": [int(np.count_nonzero(null < level)) for level in LEVELS],
         "n_null": int(null.size),
         "failing": len(selector.diagnostics_.failing) if selector.diagnostics_ else 0,
     }
+
+
+def counts_below(record: Record) -> dict[float, int]:
+    """From a level to the number of null p-values below it."""
+    return dict(zip(record.get("levels", FIRST_LEVELS), record["below"], strict=True))
 
 
 def halves(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
