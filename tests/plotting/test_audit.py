@@ -34,7 +34,7 @@ def rows(ax):
 def test_a_row_for_each_kind_and_one_for_all():
     ax = plot_audit(make(n_null=30))
     assert rows(ax) == ["additive, 2 active", "noise", "all responses"]
-    assert ax.get_title(loc="left") == "False discovery rate 0.00: the level holds"
+    assert ax.get_title(loc="left") == "FDR 0.00: the level holds"
     (beside,) = [other for other in ax.figure.axes if other is not ax]
     assert beside.get_title(loc="left") == "240 p-values of features without effect"
     means = [line for line in ax.lines if line.get_marker() == "|"]

@@ -324,15 +324,19 @@ def mean_band(values: Array) -> tuple[float, float]:
     """
     n, mean = values.size, float(values.mean())
     variance = float(values.var(ddof=1)) / n if n > 1 else 0.0
-    most = MOST_WEIGHT * n if n > 1 else n
-    return _band(mean, _size(mean, variance, n, most, n), n)
+    return _band(mean, _size(mean, variance, n, MOST_WEIGHT * n, n), n)
 
 
-def _size(mean: float, variance: float, least: float, most: float, flat: float) -> float:
-    """Number of finds and failures whose mean has this variance; ``flat`` if all are the same."""
-    if mean <= 0 or mean >= 1:
+def _size(mean: float, variance: float, n: int, most: float, flat: float) -> float:
+    """Number of finds and failures whose mean has this variance; ``flat`` if all are the same.
+
+    The variance was estimated from n values, which a quantile of Student's t allows for.
+    """
+    if mean <= 0 or mean >= 1 or n < 2:
         return flat
-    return float(np.clip(mean * (1 - mean) / max(variance, 1e-300), least, most))
+    tail = (1 + CONFIDENCE) / 2
+    few = (stats.norm.ppf(tail) / stats.t.ppf(tail, n - 1)) ** 2
+    return float(np.clip(few * mean * (1 - mean) / max(variance, 1e-300), n, most))
 
 
 def _band(mean: float, n_low: float, n_high: float) -> tuple[float, float]:

@@ -113,16 +113,17 @@ def draw_rates(ax: Axes, result: AuditResult) -> None:
         words = "" if np.isnan(power) else f"power {power:.2f}"
         ax.text(1.01, row, words, transform=beside, va="center", fontsize=8, color=INK)
     level = f"level {result.level:g}"
-    ax.text(result.level + 0.01, 0.99, level, transform=along, va="top", fontsize=8, color=ACCENT)
+    ax.text(result.level + 0.01, 0.01, level, transform=along, fontsize=8, color=ACCENT)
     ax.set_yticks(range(last + 1), [*fdps, "all responses"])
     ax.get_yticklabels()[-1].set_fontweight("bold")
-    ax.set(xlim=(-0.03, RIGHT), ylim=(last + 0.6, -0.9))
+    ax.set(xlim=(-0.03, RIGHT), ylim=(last + 1.0, -0.9))
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("share of false features among the selected")
     ax.legend(**LEGEND)
-    held = "the level holds" if result.passed else "the level does NOT hold"
+    held = "the level holds" if result.fdr <= result.level else "above the level, within chance"
+    held = held if result.passed else "the level does NOT hold"
     error = f" ± {result.fdr_error:.2f}" if result.fdr_error > 0 else ""
-    clean(ax, f"False discovery rate {result.fdr:.2f}{error}: {held}")
+    clean(ax, f"FDR {result.fdr:.2f}{error}: {held}")
     ax.spines["left"].set_visible(False)
 
 
