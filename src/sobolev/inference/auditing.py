@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
 from sobolev._parameters import check_count, check_fraction
@@ -381,9 +381,9 @@ def _copy(selector: Any, rng: np.random.Generator, is_parallel: bool) -> Any:
     """A copy with random states of its own; within a process it uses one thread."""
     if not hasattr(selector, "get_params"):
         return deepcopy(selector)
-    if "random_state" in selector.get_params(deep=False):
-        selector = clone(selector).set_params(random_state=int(rng.integers(2**31)))
     copied = seeded(selector, rng)
+    if "random_state" in copied.get_params(deep=False):
+        copied.set_params(random_state=int(rng.integers(2**31)))
     if is_parallel:
         jobs = [name for name in copied.get_params() if name.split("__")[-1] == "n_jobs"]
         copied.set_params(**dict.fromkeys(jobs, 1))

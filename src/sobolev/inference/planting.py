@@ -149,7 +149,10 @@ def signal_to_noise_of(X: Array, y: Any, rng: np.random.Generator) -> float:
     Z = np.column_stack([_standard(column) for column in X[rows].T])
     response = columns if columns.shape[1] > 1 else columns[:, 0]
     forest = RandomForestRegressor(
-        100, min_samples_leaf=3, max_features=1 / 3, random_state=int(rng.integers(2**31))
+        100,
+        min_samples_leaf=3,
+        max_features=int(np.clip(Z.shape[1] // 3, 1, 100)),
+        random_state=int(rng.integers(2**31)),
     )
     explained = 0.0
     for model in (RidgeCV(np.geomspace(1e-2, 1e5, 15)), forest):
