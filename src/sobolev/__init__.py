@@ -11,7 +11,7 @@ from sobolev._version import __version__
 
 if TYPE_CHECKING:
     from sobolev.convex import ConvexSIC, sic_path
-    from sobolev.inference import HRTSelector, hrt_test, sic_test
+    from sobolev.inference import HRTSelector, audit, hrt_test, sic_test
     from sobolev.knockoffs import KnockoffSelector
     from sobolev.neural import NeuralSIC, SobolevClassifier, SobolevRegressor
     from sobolev.report import write_report
@@ -23,6 +23,7 @@ _HOME = {
     "NeuralSIC": "sobolev.neural",
     "SobolevClassifier": "sobolev.neural",
     "SobolevRegressor": "sobolev.neural",
+    "audit": "sobolev.inference",
     "hrt_test": "sobolev.inference",
     "sic_path": "sobolev.convex",
     "sic_test": "sobolev.inference",
@@ -51,6 +52,7 @@ __all__ = [
     "SobolevClassifier",
     "SobolevRegressor",
     "__version__",
+    "audit",
     "hrt_test",
     "sic_path",
     "sic_test",

@@ -49,12 +49,14 @@ def select(
     columns: dict[str, Any],
     reading: dict[str, Any],
     output: dict[str, Any],
+    audit: o.Audit = False,
 ) -> None:
     """Find the columns that matter for the target given all others, with few false discoveries.
 
     Writes selection.csv, result.json and report.html. Example: sobolev select data.csv --target y
     """
-    _run(context, data, target, selector, columns=columns, reading=reading, output=output)
+    options = {"columns": columns, "reading": reading, "output": output}
+    _run(context, data, target, selector, audit=audit, **options)
 
 
 @app.command(short_help="Which columns matter most, without error control.")
@@ -81,14 +83,64 @@ def _run(
     data: Path,
     target: list[str],
     selector: dict[str, Any],
+    *,
+    audit: bool = False,
     **options: dict[str, Any],
 ) -> None:
     with ending_cleanly():
         with loading():
-            from sobolev.cli.running import make_selector, run
+            from sobolev.cli.running import check_auditable, make_selector, run
 
+        if audit:
+            check_auditable(selector["method"])
         options["columns"]["reference"] = selector["method"] == o.Method.knockoffs
-        run(data, target, make_selector(**selector), command=o.command_line(context), **options)
+        run(
+            data,
+            target,
+            make_selector(**selector),
+            audit=audit,
+            n_jobs=selector.get("n_jobs"),
+            command=o.command_line(context),
+            **options,
+        )
+
+
+@app.command(short_help="Whether the false discovery rate holds on a table.")
+@o.sharing(selector=o.SELECT, columns=o.TABLE["columns"], reading=o.READING, output=o.AUDIT_OUTPUT)
+def audit(
+    context: typer.Context,
+    data: o.Data,
+    selector: dict[str, Any],
+    columns: dict[str, Any],
+    reading: dict[str, Any],
+    output: dict[str, Any],
+    target: o.OptionalTarget = None,
+    repeats: o.Repeats = 20,
+) -> None:
+    """Measure the false discovery rate of a selection on the columns of a table.
+
+    Responses with a known answer are planted on the columns, and the selector is run on each. If
+    the level does not hold, other models of the columns are tried. Writes audit.json and audit.png;
+    a run that was stopped goes on. Example: sobolev audit data.csv --target y
+    """
+    with ending_cleanly():
+        with loading():
+            from sobolev.cli.auditing import run_audit
+            from sobolev.cli.running import check_auditable, make_selector
+
+        check_auditable(selector["method"])
+        columns["reference"] = selector["method"] == o.Method.knockoffs
+        run_audit(
+            data,
+            target or [],
+            make_selector(**selector),
+            repeats=repeats,
+            n_jobs=selector.get("n_jobs"),
+            command=o.command_line(context),
+            columns=columns,
+            reading=reading,
+            output=output,
+        )
 
 
 @app.command("test", short_help="Whether columns depend on others at all.")

@@ -18,6 +18,7 @@ Scheme = StrEnum("Scheme", {"forward": "forward", "once": "split"})
 Missing = StrEnum("Missing", ["error", "drop", "impute"])
 Task = StrEnum("Task", ["auto", "regression", "classification"])
 Format = StrEnum("Format", ["table", "json", "csv"])
+AuditFormat = StrEnum("AuditFormat", ["table", "json"])
 Simulated = StrEnum("Simulated", ["sinexp", "liang", "xor", "sine-radius"])
 
 
@@ -36,6 +37,15 @@ Target = Annotated[
     list[str],
     _list("--target", "-t", help="Response column; several with commas, or repeat the option."),
 ]
+OptionalTarget = Annotated[
+    list[str] | None,
+    _list(
+        "--target",
+        "-t",
+        help="Response column; its values and its signal-to-noise ratio are used, and it is no "
+        "feature. Without it, all columns are features.",
+    ),
+]
 Features = Annotated[list[str] | None, _list("--x", help="Columns to test; all others by default.")]
 Responses = Annotated[list[str], _list("--y", help="Response columns.")]
 MethodOption = Annotated[
@@ -51,6 +61,15 @@ CriticOption = Annotated[
 Fdr = Annotated[
     float, typer.Option(help="Largest share of false discoveries among the selected, on average.")
 ]
+Audit = Annotated[
+    bool,
+    typer.Option(
+        "--audit",
+        help="Measure the false discovery rate on these columns first, with planted responses; if "
+        "the level does not hold, try other models of the columns.",
+    ),
+]
+Repeats = Annotated[int, typer.Option(min=1, help="Number of planted responses.")]
 TestSize = Annotated[
     float | None,
     typer.Option(help="Share of test rows (hrt). [default: 0.7 for forward, 0.5 for split]"),
@@ -99,6 +118,7 @@ Out = Annotated[
     typer.Option(help="Folder for the results. [default: named after the data]", metavar="DIR"),
 ]
 FormatOption = Annotated[Format, typer.Option(help="What to print.")]
+AuditFormatOption = Annotated[AuditFormat, typer.Option(help="What to print.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Write no files, only print.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
@@ -166,6 +186,7 @@ OUTPUT: Shared = {
     "no_report": (NoReport, False),
     "quiet": (Quiet, False),
 }
+AUDIT_OUTPUT = OUTPUT | {"format": (AuditFormatOption, AuditFormat.table)}
 TABLE = {"columns": COLUMNS | {"groups": (Groups, None)}, "reading": READING, "output": OUTPUT}
 # Options that do not change the result, and options that the command line always shows.
 SILENT, ALWAYS = {*OUTPUT, "n_jobs"}, {"method", "critic", "fdr", "seed"}
@@ -214,6 +235,8 @@ def command_line(context: typer.Context) -> str:
             continue
         if parameter.param_type_name == "argument":
             words.append(str(value))
+        elif getattr(parameter, "is_flag", False):
+            options += [parameter.opts[0]] * bool(value)
         elif name in ALWAYS or str(value) != str(parameter.default):
             options += [text for item in given for text in (parameter.opts[0], str(item))]
     return shlex.join([*words, *options])

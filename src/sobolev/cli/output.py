@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from sobolev.report import SelectionResult, write_result
 
 FILES = ("selection.csv", "result.json", "report.html")
+AUDIT_FILES = ("audit.png", "audit.json")
+# Keys of the JSON files that tell ours from others.
+KEYS = {"result.json": {"schema", "method", "features"}, "audit.json": {"schema", "audits"}}
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path, files: Sequence[str] = FILES) -> None:
     """Fail before the work if the results could not be written: no permission, or other files."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--out {str(folder)!r} is a file; give a folder.")
-    present = [name for name in FILES if (folder / name).exists()]
-    if present and not _is_ours(folder / "result.json"):
+    present = [name for name in files if (folder / name).exists()]
+    if present and not _is_ours(folder / next(name for name in files if name in KEYS)):
         raise ValueError(
             f"{str(folder / present[0])!r} exists already and was not written by sobolev; choose "
             "another folder with --out."
@@ -32,7 +36,7 @@ def _is_ours(path: Path) -> bool:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(found, dict) and {"schema", "method", "features"} <= found.keys()
+    return isinstance(found, dict) and KEYS[path.name] <= found.keys()
 
 
 def save(result: SelectionResult, folder: Path) -> dict[str, Path]:

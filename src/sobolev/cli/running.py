@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from sobolev.cli.ending import INTERRUPTED
 from sobolev.cli.output import check_folder, save
 from sobolev.cli.terminal import Reporter, print_table
 from sobolev.exceptions import ConstantColumnWarning, TargetError
-from sobolev.inference import Forward, HRTSelector, Split
+from sobolev.inference import AuditChoice, Forward, HRTSelector, Split, audit_and_choose
+from sobolev.inference.auditing import attempt_path
 from sobolev.report import SelectionResult, make_result
 from sobolev.report.files import result_json
 from sobolev.report.making import sentence
@@ -24,6 +26,8 @@ from sobolev.tables import Prepared, prepare, read_table
 from sobolev.tables.encoding import refuse_mixed_groups
 from sobolev.validation import list_some
 
+# Number of planted responses of a short audit, and the file that keeps its runs until it is done.
+REPEATS, LOG = 20, "audit.jsonl"
 # Warnings for programmers, and of constant columns, which were set aside before the fit.
 HIDDEN = (DeprecationWarning, FutureWarning, ImportWarning, ConstantColumnWarning)
 
@@ -62,6 +66,15 @@ def make_selector(
     return sobolev.KnockoffSelector(model, n_draws=draws, n_jobs=n_jobs, **options)
 
 
+def check_auditable(method: str) -> None:
+    """Only methods that promise a false discovery rate can be audited."""
+    if method == "rank":
+        raise ValueError(
+            "an audit measures a false discovery rate, which --method rank does not control; use "
+            "--method hrt or knockoffs."
+        )
+
+
 def run(
     path: Path,
     targets: list[str],
@@ -71,8 +84,10 @@ def run(
     reading: dict[str, Any],
     output: dict[str, Any],
     command: str,
+    audit: bool = False,
+    n_jobs: int | None = None,
 ) -> None:
-    """Read the table, fit the selector, write and print what it found."""
+    """Read the table, audit the selector if asked, fit it, write and print what it found."""
     begin = time.perf_counter()
     folder = None if output["no_report"] else output.get("out") or default_folder(path)
     if folder is not None:
@@ -81,10 +96,17 @@ def run(
         reporter.stage("reading")
         data = prepare(read_table(path, **reading), targets, **columns)
         tell_preparation(data, reporter)
+        use_groups(selector, data)
+        choice, log = None, None if folder is None else folder / LOG
+        if audit:
+            choice = choose(selector, data, log, reporter, n_jobs=n_jobs)
+            selector = choice.selector
         with warnings.catch_warnings(record=True, action="always") as caught, listening(reporter):
             reporter.stage("fitting")
             is_complete = fit(selector, data)
         said = plain_words(caught)
+        if choice is not None and choice.sentence:
+            data.notes.append(choice.sentence)
         for text in said:
             reporter.say(f"warning: {text}")
         reporter.stage("report")
@@ -100,9 +122,11 @@ def run(
             warnings=[*data.notes, *said],
             seconds=time.perf_counter() - begin,
             pictures=folder is not None,
+            audit=None if choice is None else choice.result,
         )
         if folder is not None:
             written = save(result, folder)
+            forget(log, choice)
             reporter.say(f"Report: {written['report.html']} (and selection.csv, result.json)")
     if not is_complete:
         kept = f"; the ranking so far is in {folder}" if folder is not None else ""
@@ -116,31 +140,79 @@ def default_folder(path: Path) -> Path:
     return Path(f"{path.name.split('.')[0] or 'data'}-sobolev")
 
 
-def fit(selector: Any, data: Prepared) -> bool:
-    """Fit the selector; False if it was interrupted after a first ranking."""
-    is_hrt = isinstance(selector, HRTSelector)
+def use_groups(selector: Any, data: Prepared) -> None:
+    """Tell the selector which columns belong together."""
     top = selector.get_params(deep=False).get("n_features_to_select")
     if top is not None and top > len(data.variables):
         raise ValueError(f"--top {top} is more than the {len(data.variables)} features.")
     if data.has_groups:
         selector.set_params(feature_groups=dict(data.variables))
-    if is_hrt and data.has_groups:
+    if isinstance(selector, HRTSelector) and data.has_groups:
         refuse_mixed_groups(data.X, data.variables)
         selector.set_params(estimator__feature_groups=dict(data.variables))
+
+
+def fit(selector: Any, data: Prepared) -> bool:
+    """Fit the selector; False if it was interrupted after a first ranking."""
     try:
-        selector.fit(data.X, data.y)
-    except TargetError as error:
-        if not is_hrt:
-            raise
-        raise ValueError(
-            "a class or value of the target is so rare that the first rows do not hold it; merge "
-            "rare classes, drop them, or use --method knockoffs."
-        ) from error
+        with explaining_rare_classes(selector):
+            selector.fit(data.X, data.y)
     except KeyboardInterrupt:
         if not hasattr(selector, "feature_importances_"):
             raise
         return False
     return True
+
+
+def choose(
+    selector: Any,
+    data: Prepared,
+    log: Path | None,
+    reporter: Reporter,
+    *,
+    n_jobs: int | None,
+    repeats: int | None = None,
+) -> AuditChoice:
+    """Audit the selector, and its alternatives if it fails; says what was tried."""
+    try:
+        with listening(reporter), explaining_rare_classes(selector):
+            choice = audit_and_choose(
+                selector,
+                data.X,
+                data.y,
+                n_repeats=REPEATS if repeats is None else repeats,
+                n_jobs=-1 if n_jobs is None else n_jobs,
+                random_state=selector.random_state,
+                resume=log,
+            )
+    except KeyboardInterrupt:
+        if log is not None:
+            reporter.say(f"note: {log} keeps the finished runs; the same command goes on.")
+        raise
+    if choice.sentence:
+        reporter.say(f"note: {choice.sentence}")
+    return choice
+
+
+def forget(log: Path | None, choice: AuditChoice | None) -> None:
+    """Remove the files that kept the runs of finished audits."""
+    if log is not None and choice is not None:
+        for number in range(1, len(choice.audits) + 1):
+            attempt_path(log, number).unlink(missing_ok=True)
+
+
+@contextmanager
+def explaining_rare_classes(selector: Any) -> Iterator[None]:
+    """Say what to do if a class is missing from the rows of a first fit."""
+    try:
+        yield
+    except TargetError as error:
+        if not isinstance(selector, HRTSelector):
+            raise
+        raise ValueError(
+            "a class or value of the target is so rare that the first rows do not hold it; merge "
+            "rare classes, drop them, or use --method knockoffs."
+        ) from error
 
 
 def facts(path: Path, data: Prepared) -> dict[str, Any]:

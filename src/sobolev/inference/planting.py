@@ -6,20 +6,27 @@ known function of a few of them plus normal noise, so that the truth is known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from sobolev._parameters import check_option
 from sobolev._typing import Array, Index
+from sobolev.validation import take_rows
 
 # Shapes of the signal. "noise" has none.
 SHAPES = ("additive", "product", "threshold")
 KINDS = (*SHAPES, "noise")
 N_ACTIVE = 4
 SIGNAL_TO_NOISE = 2.0
+# The ratio of a real response is rounded to one of these.
+RATIOS = (0.5, 1.0, 2.0, 4.0)
+# Rows and folds that are enough to estimate it.
+RATIO_ROWS, RATIO_FOLDS = 1000, 5
 
 
 @dataclass(frozen=True)
@@ -29,14 +36,15 @@ class Planted:
     Attributes
     ----------
     kind : str
-        Shape of the signal, one of ``KINDS``.
+        Shape of the signal, one of ``KINDS``, or "permuted".
     y : array of shape (n,)
+        A DataFrame if several real responses were permuted.
     active : array of int
         Positions of the columns that the response depends on.
     """
 
     kind: str
-    y: Array
+    y: Any
     active: Index
 
 
@@ -88,6 +96,77 @@ def plant(
     Z = np.column_stack([scale(X[:, j]) for j in active])
     signal = _standard(np.sum(_terms(Z, kind, rng), axis=0))
     return Planted(kind, np.sqrt(signal_to_noise) * signal + noise, active)
+
+
+def permute(y: Any, rng: np.random.Generator) -> Planted:
+    """A real response with its rows in random order, so that it depends on no column."""
+    return Planted("permuted", take_rows(y, rng.permutation(len(y))), np.zeros(0, dtype=np.intp))
+
+
+def with_values_of(planted: Planted, y: Any) -> Planted:
+    """The planted response with the values of y, in the order of the planted values.
+
+    Labels are planted on labels and heavy tails on heavy tails. A function of the planted response
+    depends on no further column, so the truth is the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.inference.planting import Planted, with_values_of
+    >>> planted = Planted("additive", np.array([0.3, -1.0, 0.9]), np.array([0]))
+    >>> with_values_of(planted, np.array(["b", "a", "b"])).y.tolist()
+    ['b', 'a', 'b']
+    """
+    codes, values = pd.factorize(np.asarray(y), sort=True)
+    ranks = rankdata(planted.y, method="ordinal") - 1
+    return replace(planted, y=np.asarray(values)[np.sort(codes)[ranks]])
+
+
+def signal_to_noise_of(X: Array, y: Any, rng: np.random.Generator) -> float:
+    """The signal-to-noise ratio of a real response, rounded to one of ``RATIOS``.
+
+    It is R² / (1 - R²) with the cross-validated R² of ridge regression or of a random forest,
+    whichever is larger. Labels count as indicators of their classes.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    y : array of shape (n,) or DataFrame
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    float
+    """
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.linear_model import RidgeCV
+    from sklearn.model_selection import cross_val_predict
+
+    rows = rng.permutation(len(X))[:RATIO_ROWS]
+    columns = _numbers(take_rows(y, rows))
+    if len(rows) < 2 * RATIO_FOLDS or not columns.shape[1]:
+        return SIGNAL_TO_NOISE
+    Z = np.column_stack([_standard(column) for column in X[rows].T])
+    response = columns if columns.shape[1] > 1 else columns[:, 0]
+    forest = RandomForestRegressor(
+        100,
+        min_samples_leaf=3,
+        max_features=int(np.clip(Z.shape[1] // 3, 1, 100)),
+        random_state=int(rng.integers(2**31)),
+    )
+    explained = 0.0
+    for model in (RidgeCV(np.geomspace(1e-2, 1e5, 15)), forest):
+        found = cross_val_predict(model, Z, response, cv=RATIO_FOLDS).reshape(columns.shape)
+        explained = max(explained, float(1 - np.mean((columns - found) ** 2)))
+    ratio = explained / max(1 - explained, 1e-9)
+    return min(RATIOS, key=lambda known: abs(np.log(known / max(ratio, 1e-9))))
+
+
+def _numbers(y: Any) -> Array:
+    """Responses as columns in standard units, labels as indicators; constant ones are left out."""
+    frame = pd.get_dummies(pd.DataFrame(y).infer_objects(), dtype=float)
+    columns = frame.to_numpy(dtype=float)
+    return np.apply_along_axis(_standard, 0, columns[:, np.ptp(columns, axis=0) > 0])
 
 
 def _terms(Z: Array, kind: str, rng: np.random.Generator) -> list[Array]:

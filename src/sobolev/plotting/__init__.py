@@ -4,6 +4,7 @@ Functions that draw into one axes take ``ax`` and return it. No global style is 
 are shown as they are.
 """
 
+from sobolev.plotting.audit import plot_audit
 from sobolev.plotting.conditional import plot_conditional
 from sobolev.plotting.effects import plot_effect
 from sobolev.plotting.importances import plot_importances, plot_path
@@ -22,6 +23,7 @@ __all__ = [
     "PartialEffect",
     "interaction_strengths",
     "partial_effect",
+    "plot_audit",
     "plot_conditional",
     "plot_effect",
     "plot_importances",

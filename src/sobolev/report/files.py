@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sobolev._files import write_atomic
 from sobolev.report.html import render_report
 from sobolev.report.making import make_result
 from sobolev.report.result import COLUMNS, SCHEMA, SelectionResult, plain
+
+if TYPE_CHECKING:
+    from sobolev.inference import AuditResult
 
 
 def write_report(
@@ -25,6 +28,7 @@ def write_report(
     settings: Mapping[str, Any] | None = None,
     warnings: Iterable[str] | None = None,
     seconds: float = 0.0,
+    audit: AuditResult | None = None,
 ) -> Path:
     """Write what a fitted selector found as one HTML page.
 
@@ -40,6 +44,9 @@ def write_report(
         The file, such as ``"report.html"``.
     targets, kinds, data, settings, warnings, seconds
         What only you know about the run, see :func:`sobolev.report.make_result`.
+    audit : AuditResult, optional
+        What :func:`sobolev.audit` measured; its verdict joins the headline, and the page gets a
+        section.
 
     Returns
     -------
@@ -67,6 +74,7 @@ def write_report(
         settings=settings,
         warnings=warnings,
         seconds=seconds,
+        audit=audit,
     )
     return write_atomic(path, render_report(result))
 
@@ -117,6 +125,7 @@ def result_json(result: SelectionResult) -> str:
         **vars(result),
         "features": result.table[list(COLUMNS)].to_dict(orient="records"),
         "pictures": [{"title": p.title, "caption": p.caption} for p in result.pictures],
+        "audit": None if result.audit is None else result.audit.to_dict(),
     }
     del content["table"]
     return json.dumps(plain(content), allow_nan=False, ensure_ascii=False, indent=1) + "\n"

@@ -29,11 +29,11 @@ def render_report(result: SelectionResult) -> str:
         are, never interpreted as HTML.
     """
     style, script = _asset("page.css"), _script()
-    count, colon, names = result.headline.partition(": ")
+    count, colon, names = result.answer.partition(": ")
     responses = "responses" if result.targets[1:] else "response"
     targets = ", ".join(result.targets)
     words = {
-        "headline": result.headline,
+        "headline": result.answer,
         "source": str(result.data.get("name", "data")),
         "responses": responses,
         "targets": targets,
@@ -51,6 +51,8 @@ def render_report(result: SelectionResult) -> str:
         "style": style,
         "count": sections.unbroken(count),
         "hidden": " hidden" if result.selected else "",
+        "verdict": sections.verdict(result),
+        "audit": sections.audit(result),
         "warnings": sections.warnings(result.warnings),
         "slider": sections.slider(result, Template(_asset("slider.html"))),
         "points": sections.points(result.method),

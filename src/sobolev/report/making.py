@@ -6,7 +6,7 @@ import warnings as warnings_module
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,9 @@ from sobolev.report.versions import versions
 from sobolev.selection import select
 from sobolev.summary import feature_units
 from sobolev.validation import feature_names
+
+if TYPE_CHECKING:
+    from sobolev.inference import AuditResult
 
 # Short names of the critics of the package; others are called by the names of their classes.
 CRITICS = {"ConvexSIC": "convex", "NeuralSIC": "neural"}
@@ -39,6 +42,7 @@ def make_result(
     warnings: Iterable[str] | None = None,
     seconds: float = 0.0,
     pictures: bool = True,
+    audit: AuditResult | None = None,
 ) -> SelectionResult:
     """Everything that the report shows, from a fitted selector and its data.
 
@@ -63,6 +67,8 @@ def make_result(
         Wall time of the run.
     pictures : bool, default=True
         Whether to draw pictures.
+    audit : AuditResult, optional
+        What :func:`sobolev.audit` measured for this selector on these columns.
 
     Returns
     -------
@@ -92,6 +98,7 @@ def make_result(
         versions=versions(),
         warnings=(*said,),
         seconds=seconds,
+        audit=audit,
     )
     if pictures and not is_partial:
         result = replace(result, pictures=draw_pictures(selector, X, y, result))

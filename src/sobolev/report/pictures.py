@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from sobolev.inference import AuditResult
     from sobolev.plotting import PartialEffect
     from sobolev.plotting.null import NullDistribution
 
@@ -48,6 +49,14 @@ TESTS = (
     "evidence, a line within it is not: the orange tail is the probability of a statistic at least "
     "as large. The p-value also accounts for blocks of rows and for the true shape of the curve, "
     "so it is close to that tail, not equal to it."
+)
+AUDIT = (
+    "Responses with a known answer were planted on the columns of this table, and the selector was "
+    "run on each. First panel: a dot is the share of false features among those selected for one "
+    "response; the level is a promise about the mean. Responses called noise and permuted depend "
+    "on no column, so that every find is false. Second panel, with p-values: those of features "
+    "without effect, with a 95 % band; a curve above the line means that p-values are too small. "
+    "Without p-values: the features that were selected falsely most often."
 )
 COMPARED = "The strongest features and, for comparison, the first that was not selected. "
 CONDITIONAL = (
@@ -197,6 +206,19 @@ def _checks(method: str, diagnostics: Any) -> Picture:
     place = {"loc": "lower left", "bbox_to_anchor": (0, 0), "bbox_transform": checks.transFigure}
     name_failing(ax, diagnostics.names, colors, ncols=2, **place)
     return Picture(title, caption, (checks, columns))
+
+
+def audit_picture(audit: AuditResult) -> Picture:
+    """What the audit measured, and the null p-values or the false features."""
+    from sobolev.plotting.audit import draw_nulls, draw_rates
+
+    height = 1.5 + 0.3 * len(audit.table())
+    rates, ax = panel(1.25 * WIDTH, max(height, 3.1), left=1.6, right=0.85)
+    draw_rates(ax, audit)
+    has_curve = audit.null_curve() is not None
+    beside, second = panel(WIDTH, max(height, 3.1), left=0.9 if has_curve else 1.9, right=0.3)
+    draw_nulls(second, audit)
+    return Picture("Planted responses", AUDIT, (rates, beside))
 
 
 def panel(

@@ -14,6 +14,8 @@ from sobolev.summary import headline
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from sobolev.inference import AuditResult
+
 # Version of the layout of result.json; raised when a field changes its meaning or goes.
 SCHEMA = 2
 COLUMNS = ("feature", "kind", "importance", "statistic", "pvalue", "qvalue", "selected", "note")
@@ -55,6 +57,8 @@ class SelectionResult:
     seconds : float
         Wall time of the run, zero if unknown.
     pictures : tuple of Picture
+    audit : AuditResult or None
+        The audit of the selector on these columns, if one was run.
     """
 
     method: str
@@ -67,6 +71,7 @@ class SelectionResult:
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     pictures: tuple[Picture, ...] = field(default=(), repr=False)
+    audit: AuditResult | None = None
 
     @property
     def selected(self) -> list[str]:
@@ -74,9 +79,16 @@ class SelectionResult:
         return [str(name) for name in self.table.loc[self.table["selected"], "feature"]]
 
     @property
-    def headline(self) -> str:
+    def answer(self) -> str:
         """The answer in one sentence."""
         return headline(self.table, self.fdr)
+
+    @property
+    def headline(self) -> str:
+        """The answer and, if there was an audit, its verdict."""
+        if self.audit is None:
+            return self.answer
+        return f"{self.answer}. {self.audit.verdict.rstrip('.')}"
 
 
 def plain(value: Any) -> Any:

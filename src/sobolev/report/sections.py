@@ -8,6 +8,7 @@ from string import Template
 from typing import Any
 
 from sobolev.report import text
+from sobolev.report.pictures import audit_picture
 from sobolev.report.result import Picture, SelectionResult
 from sobolev.report.svg import inline_svg
 
@@ -69,6 +70,32 @@ def warnings(warnings: Sequence[str]) -> str:
     return f'<section class="warnings"><h2>{title}</h2><ul>{items(warnings)}</ul></section>\n'
 
 
+def verdict(result: SelectionResult) -> str:
+    """The verdict of the audit, below the headline; empty without an audit."""
+    if result.audit is None:
+        return ""
+    kind = "verdict" if result.audit.passed else "verdict failed"
+    return f'<p class="{kind}">Audit: {unbroken(result.audit.verdict)}</p>\n'
+
+
+def audit(result: SelectionResult) -> str:
+    """The section of the audit: what was measured, by kind of response; empty without one."""
+    if result.audit is None:
+        return ""
+    found = result.audit
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
+        for row in text.audit_rows(found)
+    )
+    head = "".join(f"<th>{escape(name)}</th>" for name in text.AUDIT_COLUMNS)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    said = "".join(f"<p>{unbroken(words)}</p>" for words in text.audit(found))
+    return (
+        f'<section id="audit">\n<h2>Audit</h2>\n{said}{_figure(audit_picture(found))}'
+        f'<div class="scroll">{table}</div>\n</section>\n'
+    )
+
+
 def slider(result: SelectionResult, template: Template) -> str:
     """The slider of the level with its guarantee; only the guarantee for a ranking."""
     words = unbroken(text.guarantee(result))
@@ -93,12 +120,15 @@ def points(method: str) -> str:
 
 def pictures(pictures: Iterable[Picture]) -> str:
     """The figures, drawn into the page."""
-    figures = [
-        f'<figure class="picture"><h3>{escape(p.title)}</h3>{_images(p)}'
-        f"<figcaption>{escape(p.caption)}</figcaption></figure>\n"
-        for p in pictures
-    ]
+    figures = [_figure(p) for p in pictures]
     return f"<section>\n<h2>Pictures</h2>\n{''.join(figures)}</section>\n" if figures else ""
+
+
+def _figure(picture: Picture) -> str:
+    return (
+        f'<figure class="picture"><h3>{escape(picture.title)}</h3>{_images(picture)}'
+        f"<figcaption>{escape(picture.caption)}</figcaption></figure>\n"
+    )
 
 
 def _images(picture: Picture) -> str:

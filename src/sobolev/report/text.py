@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sobolev.report.result import SelectionResult
+from sobolev.validation import list_some
 
+if TYPE_CHECKING:
+    from sobolev.inference import AuditResult
+
+AUDIT_COLUMNS = ("response", "runs", "FDR", "power", "selected", "runs with false finds")
 REFERENCES = {
     "sic": "Mroueh, Y., Sercu, T., Rigotti, M., Padhi, I., Nogueira dos Santos, C. (2019). Sobolev "
     "Independence Criterion. Advances in Neural Information Processing Systems 32.",
@@ -209,6 +214,12 @@ def guarantee(result: SelectionResult) -> str:
             "always comes first."
         )
     level = percent(result.fdr)
+    if result.audit is not None and not result.audit.passed:
+        return (
+            f"The level of {level} is not assured on this table: the audit below measured a false "
+            f"discovery rate of {percent(round(result.audit.fdr, 2))}. Read the selection as a "
+            "ranking, or use another model of the columns."
+        )
     text = (
         f"The level of the run, {level}, was set before the result was seen: on average over "
         f"repeated studies at most {level} of the selected features are false. The slider is for "
@@ -252,6 +263,47 @@ def doubts(result: SelectionResult) -> list[tuple[str, str]]:
             "draws the selection depends less on the seed."
         )
     return list(found.items())
+
+
+def audit(found: AuditResult) -> list[str]:
+    """What the audit measured, in sentences."""
+    low, high = found.band
+    said = [
+        found.verdict,
+        f"Interval of 95 % for the rate: {low:.2f} to {high:.2f}. Signal-to-noise ratio of the "
+        f"planted responses: {found.signal_to_noise:g}.",
+    ]
+    if found.null_shares:
+        shares = [f"{s:.3f} are at most {level:g}" for level, s in found.null_shares.items()]
+        said.append(f"Of the p-values of features without effect, {' and '.join(shares)}.")
+    most = list(found.most_false.items())
+    if most:
+        named = list_some([f"{name} ({count})" for name, count in most])
+        said.append(f"Selected falsely most often, with the number of responses: {named}.")
+    return said
+
+
+def audit_rows(found: AuditResult) -> list[list[str]]:
+    """The table of the audit as text, one row for each kind of response, and one for all."""
+    rows = [
+        [
+            str(row["response"]),
+            str(row["runs"]),
+            f"{row['fdr']:.2f}",
+            _or_dash(row["power"]),
+            f"{row['selected']:.1f}",
+            str(row["false_finds"]),
+        ]
+        for _, row in found.table().iterrows()
+    ]
+    mean = sum(run.n_selected for run in found.runs) / len(found.runs)
+    false = str(sum(bool(run.false) for run in found.runs))
+    total = [str(len(found.runs)), f"{found.fdr:.2f}", _or_dash(found.power), f"{mean:.1f}", false]
+    return [*rows, ["all responses", *total]]
+
+
+def _or_dash(value: float) -> str:
+    return "–" if value != value else f"{value:.2f}"
 
 
 def _critic(settings: Mapping[str, Any]) -> str:

@@ -50,9 +50,10 @@ def handle_missing(
         )
     set_aside += [(name, "no values") for name in empty]
     present = {name: column for name, column in columns.items() if name not in set(empty)}
-    gaps = {name: int(c.isna().sum()) for name, c in {**present, **responses}.items()}
+    everything = {**present, **responses}
+    gaps = {name: int(c.isna().sum()) for name, c in everything.items()}
     gaps = {name: count for name, count in gaps.items() if count}
-    n = len(next(iter(responses.values())))
+    n = len(next(iter(everything.values()), ()))
     if not gaps:
         return np.ones(n, dtype=bool), present
     if missing == "error":
@@ -62,8 +63,10 @@ def handle_missing(
             "these rows, --missing impute to fill in the median or most frequent value, or "
             "--exclude to leave out the columns."
         )
-    watched = {**present, **responses} if missing == "drop" else responses
-    kept = ~np.any([column.isna().to_numpy() for column in watched.values()], axis=0)
+    watched = everything if missing == "drop" else responses
+    kept = np.ones(n, dtype=bool)
+    for column in watched.values():
+        kept &= ~column.isna().to_numpy()
     if kept.sum() < MIN_ROWS:
         raise ValueError(
             f"only {int(kept.sum())} of {n} rows have no missing values; pass --missing impute to "

@@ -33,8 +33,9 @@ class Prepared:
     ----------
     X : DataFrame of float
         Numeric columns and indicators of categories.
-    y : array or DataFrame
-        Response: numbers, or labels as text; a DataFrame if there are several responses.
+    y : array, DataFrame or None
+        Response: numbers, or labels as text; a DataFrame if there are several responses, None if
+        there is none.
     targets : tuple of str
         Names of the responses.
     variables : mapping
@@ -85,7 +86,8 @@ def prepare(
     frame : DataFrame
         Table from :func:`read_table`.
     targets : sequence of str
-        Names of the responses; one string may contain several, separated by commas.
+        Names of the responses; one string may contain several, separated by commas. Without any,
+        all columns are features.
     only : sequence of str, optional
         Names of the features; by default all other columns.
     exclude, keep, categorical : sequence of str, optional
@@ -140,7 +142,8 @@ def prepare(
         set_aside.append((name, "constant"))
         del columns[name]
     if not columns:
-        raise ValueError(f"no column is left as a feature for {', '.join(map(repr, responses))}.")
+        goal = f" for {', '.join(map(repr, responses))}" if responses else ""
+        raise ValueError(f"no column is left as a feature{goal}.")
     given = parse_group_options(groups, names)
     X, variables, kinds = encode(columns, kinds, given, reference=reference)
     return Prepared(
@@ -215,7 +218,7 @@ def _is_constant(column: pd.Series) -> bool:
 
 def _together(y: Mapping[str, pd.Series]) -> Any:
     columns = {name: column.reset_index(drop=True) for name, column in y.items()}
-    if len(columns) > 1:
-        return pd.DataFrame(columns)
+    if len(columns) != 1:
+        return pd.DataFrame(columns) if columns else None
     only = next(iter(columns.values())).to_numpy()
     return only.astype(str) if only.dtype == object else only
