@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator, clone
 
 from sobolev._parameters import check_option
+from sobolev._standardize import NormalScores, has_heavy_tails
 from sobolev._typing import AnyArray, Array
 from sobolev.exceptions import TargetError
 
@@ -39,8 +39,7 @@ class TargetColumn:
     classes: AnyArray | None = None
     center: float = 0.0
     scale: float = 1.0
-    knots: Array = field(default_factory=lambda: np.empty(0))
-    scores: Array = field(default_factory=lambda: np.empty(0))
+    scores: NormalScores | None = None
     recurrence: Array = field(default_factory=lambda: np.empty((0, 2)))
 
     def values(self, column: AnyArray) -> Array:
@@ -58,8 +57,8 @@ class TargetColumn:
 
     def standardize(self, numbers: Array) -> Array:
         """Numbers as normal scores, if the column has them, and in standard units."""
-        if self.knots.size:
-            numbers = np.interp(numbers, self.knots, self.scores)
+        if self.scores is not None:
+            numbers = self.scores(numbers)
         return (numbers - self.center) / self.scale
 
     def _indicators(self, column: AnyArray) -> Array:
@@ -87,8 +86,8 @@ class TargetEncoder(BaseEstimator):
     target_type : {"auto", "regression", "classification"}, default="auto"
         Type of the response. "auto" treats text, booleans and integers with at most 20 distinct
         values as labels, everything else as numbers.
-    basis : {"standard", "normal_scores", "polynomial"}, default="standard"
-        Basis of a numeric response.
+    basis : {"standard", "normal_scores", "auto", "polynomial"}, default="standard"
+        Basis of a numeric response. "auto" is "normal_scores" for a response with heavy tails.
     degree : int, default=3
         Degree of the polynomial basis.
     select : bool, default=False
@@ -166,7 +165,10 @@ class TargetEncoder(BaseEstimator):
 
         Row l is t_l with ∂f/∂y_l = phi(x)' U t_l. Only linear encodings have constant derivatives.
         """
-        if any(c.classes is not None or c.recurrence.size or c.knots.size for c in self.columns_):
+        if any(
+            c.classes is not None or c.recurrence.size or c.scores is not None
+            for c in self.columns_
+        ):
             raise ValueError(
                 "TargetEncoder(select=True) needs numeric responses in their standard encoding; "
                 'use target_type="regression" and basis="standard".'
@@ -176,7 +178,7 @@ class TargetEncoder(BaseEstimator):
     def check_parameters(self) -> None:
         """Raise an error for invalid parameters."""
         check_option("target", self.target_type, ("auto", "regression", "classification"))
-        check_option("basis", self.basis, ("standard", "normal_scores", "polynomial"))
+        check_option("basis", self.basis, ("standard", "normal_scores", "auto", "polynomial"))
         if self.basis == "polynomial" and self.degree not in range(1, 11):
             raise ValueError(f"degree={self.degree!r} must be an integer from 1 to 10.")
 
@@ -195,8 +197,9 @@ class TargetEncoder(BaseEstimator):
         if np.ptp(numbers) == 0:
             raise TargetError(f"{name} is constant ({numbers[0]:g}); the response must vary.")
         encoded = TargetColumn(name)
-        if self.basis == "normal_scores":
-            encoded.knots, encoded.scores = _normal_scores(numbers, weights)
+        heavy = self.basis == "auto" and has_heavy_tails(numbers, weights)
+        if heavy or self.basis == "normal_scores":
+            encoded.scores = NormalScores.fit(numbers, weights)
             numbers = encoded.standardize(numbers)
         encoded.center = float(weights @ numbers)
         spread = np.ptp(numbers)  # keeps the squares of very small or large numbers finite
@@ -304,13 +307,6 @@ def _probabilities(sample_weight: Array | None, n: int) -> Array:
     if sample_weight is None:
         return np.full(n, 1.0 / n)
     return sample_weight / sample_weight.sum()
-
-
-def _normal_scores(numbers: Array, weights: Array) -> tuple[Array, Array]:
-    """Distinct values, and normal quantiles of their mid-distribution function."""
-    knots, code = np.unique(numbers, return_inverse=True)
-    mass = np.bincount(code, weights=weights)
-    return knots, ndtri(np.cumsum(mass) - mass / 2)
 
 
 def _orthonormal_recurrence(z: Array, weights: Array, degree: int) -> Array:

@@ -14,7 +14,7 @@ from sobolev.conditionals import (
     MixedConditional,
     ResidualConditional,
 )
-from sobolev.conditionals.mixed import resolve_conditional
+from sobolev.conditionals.choice import resolve_conditional
 from sobolev.conditionals.ridge import RidgeColumns, _coefficients, _Inverse
 
 CONTINUOUS = [

@@ -24,6 +24,7 @@ from sobolev.inference import HRTSelector, MonteCarlo, hrt_test
 from sobolev.inference.hrt import _merged
 from sobolev.inference.multiple_testing import smallest_qvalue
 from sobolev.inference.saddlepoint import saddlepoint_pvalue
+from sobolev.inference.studentised import studentised_pvalue
 
 FAST = ConvexSIC(lam=0.01)
 LEVELS = np.array([-1.0, 0.0, 1.0])
@@ -70,19 +71,20 @@ class Recording:
 
 COEFFICIENTS = [1.0, 0.5, 0.0, 0.2, 0.7, 0.1, 0.4, 0.3, 0.0]
 #: Eight columns and the row number; which of them each fit names, with a list of four (then two).
+#: At most five are tested.
 SCRIPT = [
-    [0, 3, 2, 1, 0, 0, 0, 0, 0],  # 1, 2, 3; the fourth place stays empty
+    [0, 3, 2, 0, 0, 0, 0, 0, 0],  # 1, 2; two places stay empty
     [0, 0, 0, 1, 5, 4, 3, 0, 0],  # 4, 5
-    [9, 0, 0, 0, 0, 0, 0, 0, 0],  # 0
-    [0, 0, 0, 0, 0, 0, 0, 9, 0],  # 7
-    [9, 8, 0, 0, 0, 0, 7, 0, 0],  # nobody new: column 6 is third
+    [0, 9, 0, 0, 8, 0, 7, 0, 0],  # nobody new: column 6 is third
+    [9, 0, 0, 0, 0, 0, 0, 8, 0],  # 0, and the list is full: not 7
+    [0, 0, 0, 9, 0, 0, 0, 8, 0],  # nobody
 ]
-JOINED = {0: 2, 1: 0, 2: 0, 3: 0, 4: 1, 5: 1, 7: 3}
+JOINED = {0: 3, 1: 0, 2: 0, 4: 1, 5: 1}
 EDGES = [30, 44, 58, 72, 86, 100]
 
 
 @pytest.fixture
-def scripted():
+def scripted(request):
     """A forward run on scripted fits, the conditional that watched it, and the data."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.choice(LEVELS, (100, 8)), np.arange(100)])
@@ -93,6 +95,7 @@ def scripted():
         Scripted(COEFFICIENTS, SCRIPT),
         conditional=watch,
         shortlist=4,
+        pvalue=getattr(request, "param", "robust"),
         diagnose=False,
         random_state=0,
     ).fit(X, y)
@@ -124,12 +127,14 @@ def test_columns_are_tested_on_rows_after_they_joined_only(scripted):
     assert hrt.estimator_.n_fits_ == 5
 
 
-def test_pvalues_are_a_weighted_stouffer_combination_of_blocks(scripted):
+@pytest.mark.parametrize("scripted", ["saddlepoint", "studentised", "robust"], indirect=True)
+def test_pvalues_combine_the_blocks(scripted):
     """Recomputed from the rows of each block with full predictions."""
     hrt, watch, X, y = scripted
     model = Scripted(COEFFICIENTS, SCRIPT)
     for j in JOINED:
         scores, statistics, sizes, null_sums, null_variances = [], [], [], [], []
+        scaled = []
         for rows in watch.asked[j]:
             values = np.empty((rows.size, 3))
             for b, level in enumerate(LEVELS):
@@ -143,15 +148,23 @@ def test_pvalues_are_a_weighted_stouffer_combination_of_blocks(scripted):
             null_sums.append(values.mean(axis=1).sum())
             null_variances.append(values.var(axis=1).sum())
             sizes.append(rows.size)
+            scaled.append((observed - values.mean(axis=1)) / np.sqrt(values.var(axis=1).mean()))
+        if j == 2:  # the coefficient is zero: every table is flat
+            assert hrt.pvalues_[j] == 1.0
+            continue
         weights = np.sqrt(sizes)
-        combined = norm.sf(weights @ scores / np.sqrt(np.sum(sizes)))
-        assert hrt.pvalues_[j] == pytest.approx(combined, rel=1e-6, abs=1e-14)
+        expected = {
+            "saddlepoint": norm.sf(weights @ scores / np.sqrt(np.sum(sizes))),  # Stouffer
+            "studentised": studentised_pvalue(np.concatenate(scaled)),
+        }
+        expected["robust"] = max(expected.values())
+        assert hrt.pvalues_[j] == pytest.approx(expected[hrt.pvalue], rel=1e-6, abs=1e-14)
         n = np.sum(sizes)
         assert hrt.statistics_[j] == pytest.approx(np.sum(statistics) / n)
         assert hrt.null_means_[j] == pytest.approx(np.sum(null_sums) / n)
         assert hrt.null_deviations_[j] == pytest.approx(np.sqrt(np.sum(null_variances)) / n)
-    assert np.isnan(hrt.pvalues_[[6, 8]]).all()
-    assert hrt.pvalues_[0] < 1e-3  # something is there to be found
+    assert np.isnan(hrt.pvalues_[[3, 6, 7, 8]]).all()
+    assert hrt.pvalues_[4] < 1e-3  # something is there to be found
 
 
 def test_scripted_blocks_of_unequal_size(monkeypatch):
@@ -165,10 +178,12 @@ def test_scripted_blocks_of_unequal_size(monkeypatch):
         if k == 0:
             blocks.append(rows)
         p = [0.5, 0.02, 0.3, 1e-5, 0.9] if k else [1e-200] * 5
-        return float(np.log(p[len(blocks) - 1])), float(len(blocks)), 0.0, 1.0
+        log_pvalue = float(np.log(p[len(blocks) - 1]))
+        block = module.BlockTest(log_pvalue, np.ones(rows.size), 1.0)
+        return block, float(len(blocks)), 0.0, 1.0
 
-    monkeypatch.setattr(module.Trial, "_test_one", fixed)
-    hrt = HRTSelector(LinearRegression(), random_state=0, n_jobs=1)
+    monkeypatch.setattr(module.Trial, "test_one", fixed)
+    hrt = HRTSelector(LinearRegression(), pvalue="saddlepoint", random_state=0, n_jobs=1)
     hrt.fit(X[:30], y[:30], holdout=(X[30:], y[30:]))
     sizes = np.array([rows.size for rows in blocks])
     np.testing.assert_array_equal(np.concatenate(blocks), np.arange(30, 83))

@@ -2,11 +2,13 @@
 
 from sobolev.conditionals.base import Conditional
 from sobolev.conditionals.categorical import CategoricalConditional
+from sobolev.conditionals.choice import AutoConditional
 from sobolev.conditionals.diagnostics import (
     ConditionalDiagnostics,
     diagnose_conditional,
     warn_if_misfit,
 )
+from sobolev.conditionals.forest import ForestConditional
 from sobolev.conditionals.gaussian import GaussianConditional
 from sobolev.conditionals.joint import JointConditional
 from sobolev.conditionals.mixed import MixedConditional
@@ -14,9 +16,11 @@ from sobolev.conditionals.neural import NeuralConditional
 from sobolev.conditionals.residual import ResidualConditional
 
 __all__ = [
+    "AutoConditional",
     "CategoricalConditional",
     "Conditional",
     "ConditionalDiagnostics",
+    "ForestConditional",
     "GaussianConditional",
     "JointConditional",
     "MixedConditional",

@@ -9,14 +9,19 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import kstwo, norm, rankdata, t
+from scipy.stats import kstwo, norm, t
 from sklearn.base import clone
 
 from sobolev._random import RandomState, check_generator
-from sobolev._standardize import Standardizer
+from sobolev._standardize import Standardizer, rank_scores
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.base import Conditional, OwnConditional, draw_nodes, fold_numbers
-from sobolev.conditionals.mixed import MAX_CATEGORIES
+from sobolev.conditionals.base import (
+    MAX_CATEGORIES,
+    Conditional,
+    OwnConditional,
+    draw_nodes,
+    fold_numbers,
+)
 
 # Function of j that returns rows of column j with the nodes and weights of their distributions.
 Distributions = Callable[[int], list[tuple[Index, Array, Array]]]
@@ -201,7 +206,7 @@ class Others:
         """Compute from the rows of X."""
         standard = Standardizer.fit(X, np.full(X.shape[0], 1 / X.shape[0]))
         units = (X - standard.center) / standard.scale * standard.varying
-        scores = _rank_scores(X) * standard.varying
+        scores = rank_scores(X) * standard.varying
         absolute = np.abs(scores)
         both = np.hstack([_unit(scores), _unit(absolute)])
         return cls(both, absolute.sum(axis=1), absolute, units, standard.varying)
@@ -215,7 +220,7 @@ class Others:
         means = np.where(means.std(axis=0) >= VARIES * typical, means, 0.0)
         widths = np.where(widths.std(axis=0) >= VARIES * typical, widths, 0.0)
         out = self.size[:, None] - self.absolute[:, columns]
-        return np.stack([_unit(_rank_scores(values)) for values in (out, means, widths)])
+        return np.stack([_unit(rank_scores(values)) for values in (out, means, widths)])
 
     def dependence(self, values: Array, more: Array, columns: Index) -> tuple[Array, Array]:
         """The strongest correlation of each column of ``values`` with a predictor, and its p-value.
@@ -275,11 +280,6 @@ def uniform_test(pit: Array) -> tuple[Array, Array]:
 def normal_scores(u: Array) -> Array:
     """Normal quantiles of u: standard normal if u is uniform."""
     return np.asarray(ndtri(np.clip(u, 1e-12, 1 - 1e-12)))
-
-
-def _rank_scores(values: Array) -> Array:
-    """Normal scores of the ranks in each column; ties share a rank."""
-    return np.asarray(ndtri((rankdata(values, axis=0) - 0.5) / values.shape[0]))
 
 
 def _unit(values: Array) -> Array:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sobolev._random import RandomState, check_generator
@@ -15,6 +16,8 @@ from sobolev.validation import validate_rows
 
 # Number of nodes of the discrete distribution of a continuous column, as in the paper.
 N_NODES = 100
+# Largest number of distinct values of a categorical column.
+MAX_CATEGORIES = 10
 
 
 class Conditional(BaseEstimator):
@@ -113,6 +116,34 @@ class Conditional(BaseEstimator):
         raise NotImplementedError
 
 
+class FrozenConditional(Conditional):
+    """A fitted model in :class:`~sklearn.frozen.FrozenEstimator`: it is never fitted again.
+
+    Parameters
+    ----------
+    model : FrozenEstimator
+        Holds the fitted model.
+    """
+
+    def __init__(self, model: FrozenEstimator) -> None:
+        self.model = model
+
+    def learn(self, X: Array) -> None:
+        """Check that the model was fitted to these rows."""
+        fitted = self.model.estimator
+        if (fitted.n_rows_, fitted.n_features_in_) != X.shape:
+            raise ValueError(
+                f"the frozen conditional model was fitted to a table of {fitted.n_rows_} rows and "
+                f"{fitted.n_features_in_} columns, but X has {X.shape[0]} and {X.shape[1]}; fit it "
+                "to the rows of X."
+            )
+
+    def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
+        """Nodes and weights from the fitted model."""
+        nodes, weights = self.model.estimator.distribution(X, j, rows)
+        return nodes, weights
+
+
 class OwnConditional(Conditional):
     """Adapter for a user's object with ``fit(X)`` and ``grid(X, j)``, without row numbers.
 
@@ -134,6 +165,19 @@ class OwnConditional(Conditional):
         """Nodes and weights from the user's object."""
         nodes, weights = self.model.grid(X, j)
         return nodes, weights
+
+
+def as_conditional(model: Any) -> Conditional:
+    """Return an unfitted copy of a model, or a fitted one in ``FrozenEstimator`` as it is."""
+    if isinstance(model, FrozenEstimator) and hasattr(model.estimator, "distribution"):
+        return FrozenConditional(model)
+    if isinstance(model, Conditional):
+        return clone(model)
+    if hasattr(model, "fit") and hasattr(model, "grid"):
+        return OwnConditional(clone(model) if hasattr(model, "get_params") else model)
+    raise TypeError(
+        f"conditional must be a name or an object with fit(X) and grid(X, j); got {model!r}."
+    )
 
 
 def draw_nodes(nodes: Array, weights: Array, level: Array) -> Array:

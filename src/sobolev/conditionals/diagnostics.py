@@ -200,10 +200,11 @@ def judge(
     *,
     refit: bool | None = None,
     random_state: RandomState = 0,
+    others: Others | None = None,
 ) -> ConditionalDiagnostics:
-    """Same as :func:`diagnose_conditional` for validated rows."""
+    """Same as :func:`diagnose_conditional` for validated rows; ``others`` saves time."""
     rows = np.asarray(table)
-    others = Others.of(rows)
+    others = Others.of(rows) if others is None else others
     distributions = unseen_distributions(conditional, table, refit)
     seen = Seen.of(distributions, rows, chosen[others.varying[chosen]], random_state)
     judged = np.isin(chosen, seen.columns)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from sobolev._typing import Array, Index
-from sobolev.conditionals.base import N_NODES, levels
+from sobolev.conditionals.base import MAX_CATEGORIES, N_NODES, levels
 from sobolev.conditionals.categorical import CategoricalConditional
-from sobolev.conditionals.mixed import MAX_CATEGORIES
 from sobolev.conditionals.residual import ResidualConditional
 
 # A group with at most this many distinct rows is one categorical variable.

@@ -1,4 +1,4 @@
-"""A conditional model for each type of column, and the choice of a model by name."""
+"""A conditional model for each type of column."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.base import Conditional, OwnConditional
+from sobolev.conditionals.base import MAX_CATEGORIES, Conditional, as_conditional
 from sobolev.conditionals.categorical import CategoricalConditional
-from sobolev.conditionals.gaussian import GaussianConditional
-from sobolev.conditionals.neural import NeuralConditional
 from sobolev.conditionals.residual import ResidualConditional
-
-# Largest number of distinct values of a categorical column.
-MAX_CATEGORIES = 10
 
 
 @dataclass(eq=False, repr=False)
@@ -61,37 +55,10 @@ class MixedConditional(Conditional):
     def _fitted(given: Any, default: Any, X: Array, needed: Mask) -> Any:
         if not needed.any():
             return None
-        return resolve_conditional(default if given is None else given).fit_validated(X)
+        return as_conditional(default if given is None else given).fit_validated(X)
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
         """The distribution of column j from the model of its type."""
         model = self.categorical_ if self.is_category_[j] else self.continuous_
         nodes, weights = model.distribution(X, j, rows)
         return nodes, weights
-
-
-CONDITIONALS: dict[str, type[Conditional]] = {
-    "auto": MixedConditional,
-    "mixed": MixedConditional,
-    "gaussian": GaussianConditional,
-    "residual": ResidualConditional,
-    "categorical": CategoricalConditional,
-    "neural": NeuralConditional,
-}
-
-
-def resolve_conditional(conditional: Any) -> Conditional:
-    """Return an unfitted model for a name or an object with ``fit(X)`` and ``grid(X, j)``."""
-    if isinstance(conditional, str):
-        if conditional not in CONDITIONALS:
-            options = ", ".join(f'"{name}"' for name in CONDITIONALS)
-            raise ValueError(f"conditional={conditional!r} is unknown; use {options} or an object.")
-        return CONDITIONALS[conditional]()
-    if isinstance(conditional, Conditional):
-        return clone(conditional)
-    if hasattr(conditional, "fit") and hasattr(conditional, "grid"):
-        fresh = clone(conditional) if hasattr(conditional, "get_params") else conditional
-        return OwnConditional(fresh)
-    raise TypeError(
-        f"conditional must be a name or an object with fit(X) and grid(X, j); got {conditional!r}."
-    )

@@ -225,11 +225,15 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
     def for_testing(self) -> ConvexSIC:
         """An unfitted copy for the refits of a test.
 
-        ``feature_map="auto"`` then has at most 300 landmarks or Fourier features.
+        ``feature_map="auto"`` then has at most 300 landmarks or Fourier features. Columns and
+        responses with heavy tails enter as normal scores: which columns matter is a question that
+        increasing maps do not change.
         """
         critic: ConvexSIC = clone(self)
         if critic.feature_map == "auto":
-            critic.feature_map = AutoMap(TEST_LANDMARKS)
+            critic.feature_map = AutoMap(TEST_LANDMARKS, scores=True)
+        if isinstance(critic.target, str):
+            critic.target = TargetEncoder(critic.target, basis="auto")
         return critic
 
     def witness(self, X: Any, y: Any) -> Array:

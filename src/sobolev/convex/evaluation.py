@@ -36,12 +36,17 @@ class ConvexEvaluator:
 
     def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:
         """Chebyshev nodes, as many as the functions of the map need."""
-        _, ends = self._standard(np.array([column]), np.array([[low], [high]]))
-        if ends.shape[1] == 0:
+        units = self.standardizer
+        if not units.varying[column]:
             return np.array([low, high]), "piecewise"
-        n = self.bound.n_nodes(int(self.position[column]), float(ends[1, 0] - ends[0, 0]))
+        low, high = units.values(column, np.array([low, high])).tolist()
+        n = self.bound.n_nodes(int(self.position[column]), high - low)
         nodes = np.polynomial.chebyshev.chebpts2(min(n, MAX_NODES))
-        return 0.5 * (low + high) + 0.5 * (high - low) * nodes, "chebyshev"
+        return units.original(column, 0.5 * (low + high) + 0.5 * (high - low) * nodes), "chebyshev"
+
+    def coordinate(self, column: int, values: Array) -> Array:
+        """Values in standard units, in which the functions of the map are smooth."""
+        return self.standardizer.values(column, values)
 
     def at(self, columns: Index, values: Array) -> Array:
         """See :class:`~sobolev.critic.Evaluator`."""
@@ -70,8 +75,10 @@ class ConvexEvaluator:
         """
         kept = self.standardizer.varying[columns]
         columns, values = columns[kept], values[:, kept]
-        scaled = (values - self.standardizer.center[columns]) / self.standardizer.scale[columns]
-        return self.position[columns], scaled
+        scaled = [
+            self.standardizer.values(int(j), v) for j, v in zip(columns, values.T, strict=True)
+        ]
+        return self.position[columns], np.reshape(scaled, values.shape[::-1]).T
 
     def _of_h(self, h: Array) -> Array:
         """The statistic (n, Q) of h (n, Q, k), for f(x, y) = h(x)' psi(y)."""

@@ -14,7 +14,7 @@ optionally ``fit(X)``.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -67,10 +67,13 @@ class MapSpec:
         Whether the map has a metric that rounds can improve.
     screens : bool
         Whether a critic with this map can be fitted to candidate columns first.
+    scores : bool
+        Whether columns with heavy tails enter as normal scores of their ranks.
     """
 
     adapts: ClassVar[bool] = False
     screens: ClassVar[bool] = False
+    scores: bool = False
 
     def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundMap:
         """Choose landmarks, frequencies or scales on the data."""
@@ -79,9 +82,19 @@ class MapSpec:
 
 @dataclass(frozen=True)
 class SizedMap(MapSpec):
-    """Base of the maps with a number of functions."""
+    """Base of the maps with a number of functions.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Number of functions.
+    scores : bool, default=False
+        Whether columns with heavy tails enter as normal scores of their ranks.
+    """
 
     n_components: int | None = None
+    _: KW_ONLY
+    scores: bool = False
 
     def __post_init__(self) -> None:
         if self.n_components is not None:
@@ -245,6 +258,8 @@ class LandmarkMap(SizedMap):
     ----------
     n_components : int or None, default=None
         Largest number of landmarks; None is 1,000. With fewer rows every row is a landmark.
+    scores : bool, default=False
+        Whether columns with heavy tails enter as normal scores of their ranks.
     bandwidth : float, default=0.4
         The squared bandwidth is this times the median squared distance.
     kernel : {"gaussian", "cauchy"}, default="gaussian"
@@ -351,6 +366,9 @@ class FourierMap(SizedMap):
     ----------
     n_components : int or None, default=None
         Number of features, two for each frequency; None is 1,024.
+    scores : bool, default=False
+        Whether columns with heavy tails enter as normal scores of their ranks, if the rows are in
+        memory.
     bandwidth : float, default=0.4
         The squared bandwidth is this times the median squared distance.
     linear : bool, default=True
@@ -601,12 +619,14 @@ class AutoMap(SizedMap):
     ----------
     n_components : int or None, default=None
         Largest number of landmarks (None: 1,000) or number of Fourier features (None: 1,024).
+    scores : bool, default=False
+        Whether columns with heavy tails enter as normal scores of their ranks.
     """
 
     def choose(self, n_rows: int) -> MapSpec:
         """The map for a number of rows."""
         kind = LandmarkMap if n_rows <= AUTO_FOURIER_ROWS else FourierMap
-        return kind(self.n_components)
+        return kind(self.n_components, scores=self.scores)
 
 
 NAMED_MAPS: dict[str, type[MapSpec]] = {

@@ -121,7 +121,7 @@ def prepare(estimator: Any, X: Array, y: Any, p: Array) -> tuple[Rows, Settings,
     few = isinstance(spec, LandmarkMap) or X.shape[0] <= MERGE_ROWS
     if few and estimator.measure != "permuted" and isinstance(folds, int):
         X, psi, p = merge_equal_rows(X, psi, p)
-    standardizer = Standardizer.fit(X, p)
+    standardizer = (Standardizer.fit_scores if spec.scores else Standardizer.fit)(X, p)
     groups = store_units(estimator, standardizer, stacklevel=5)
     settings = make_settings(estimator, spec, groups, encoder)
     screen = n_candidates(settings, int(standardizer.varying.sum()))

@@ -17,8 +17,8 @@ from sobolev._parameters import check_count, check_fraction, check_option
 from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array, Index, Mask
+from sobolev.conditionals.choice import resolve_conditional
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
-from sobolev.conditionals.mixed import resolve_conditional
 from sobolev.criterion import disjoint_groups
 from sobolev.critic import STATISTICS, as_critic, unwrapped
 from sobolev.exceptions import SobolevWarning
@@ -72,19 +72,21 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     statistic : {"risk", "witness"}, default="risk"
         Statistic of a held-out row: the penalised witness, or the witness of the paper. For
         predictors it is minus the loss.
-    pvalue : {"saddlepoint", "montecarlo"} or MonteCarlo, default="saddlepoint"
-        How the p-value is found from the null distribution.
-        :class:`~sobolev.inference.MonteCarlo` sets the number of draws.
+    pvalue : {"robust", "saddlepoint", "studentised", "montecarlo"} or MonteCarlo, default="robust"
+        How the p-value is found. "saddlepoint" and "montecarlo" (with the number of draws set by
+        :class:`~sobolev.inference.MonteCarlo`) are valid if the conditional distribution of the
+        column is right. "studentised" is valid if the conditional mean of the statistic is right,
+        whatever the spread and shape. "robust" is the larger of "saddlepoint" and "studentised",
+        valid if either is.
     scheme : {"forward", "split"}, Forward or Split, default="forward"
         How the rows are used. "split" fits once and tests on all held-out rows. "forward" goes
-        through the held-out rows in blocks and refits to all rows before each block. Given the
-        rows before it, the p-value of each block is uniform under the null hypothesis, so that
-        their combination (Stouffer, weighted by size) is valid. :class:`~sobolev.inference.Forward`
-        and :class:`~sobolev.inference.Split` set the share of held-out rows.
+        through the held-out rows in blocks and refits to all rows before each block; what the
+        blocks say is combined. :class:`~sobolev.inference.Forward` and
+        :class:`~sobolev.inference.Split` set the share of held-out rows.
     shortlist : int or None, default=None
         Number of columns to test, chosen by importance on the training rows. None is a tenth of
         the number of rows, but at least 20. With "forward", columns that a later fit ranks in the
-        upper half of the shortlist are added.
+        upper half of the shortlist are added, up to a quarter of its length.
     n_repeats : int, default=1
         Number of repetitions with other splits. Twice the median of their p-values is valid
         whatever their dependence.
@@ -126,9 +128,10 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
 
     Notes
     -----
-    The false discovery rate is controlled if the conditional model is right and the p-values are
+    The false discovery rate is controlled if the p-values are valid, see ``pvalue``, and
     independent or positively dependent (``procedure="by"`` does not need that). A column joins the
-    shortlist before any row that it is tested on is used, so its p-value is valid.
+    shortlist before any row that it is tested on is used, so its p-value is valid; the procedure
+    counts the largest number of columns that may join, which is known before the first test.
 
     Examples
     --------
@@ -145,7 +148,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     conditional: Any = "auto"
     fdr: float = 0.1
     statistic: str = "risk"
-    pvalue: Any = "saddlepoint"
+    pvalue: Any = "robust"
     scheme: Any = "forward"
     shortlist: int | None = None
     n_repeats: int = 1
@@ -271,7 +274,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self.conditional_ = getattr(trial.conditional, "model", trial.conditional)
         pvalues = _merged(np.stack([run.pvalues for run in runs]))
         self.pvalues_ = trial.spread(pvalues)
-        self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure))  # Alg. 4, BH
+        self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure, trial.n_tests))  # Alg. 4, BH
         self.statistics_ = trial.spread(runs[-1].statistics)
         self.null_means_ = trial.spread(runs[-1].null_means)
         self.null_deviations_ = trial.spread(runs[-1].null_deviations)
@@ -435,6 +438,9 @@ def hrt_test(
     rng = check_generator(random_state)
     order, n_train = rng.permutation(X.shape[0]), int(block_edges(trial.scheme, len(X), None)[0])
     critic, rows = trial.first_fit(order[:n_train], rng), order[n_train:]
-    table = trial.table(trial.evaluator(critic, rows), rows, 0)
+    seed = int(rng.integers(2**63))
     name = " + ".join(names[j] for j in unit)
-    return HRTResult(table.statistic, table.saddlepoint(), table.mean, table.deviation, name)
+    block, *moments = trial.test_one(trial.evaluator(critic, rows), rows, 0, seed)
+    found, mean, deviation = moments
+    pvalue = 1.0 if block is None else trial.pvalue.combined([block])
+    return HRTResult(found, pvalue, mean, deviation, name)

@@ -11,7 +11,7 @@ from sobolev._typing import Array
 PROCEDURES = ("bh", "by", "storey")
 
 
-def qvalues(pvalues: Array, procedure: str = "bh") -> Array:
+def qvalues(pvalues: Array, procedure: str = "bh", n_tests: int | None = None) -> Array:
     """The smallest false discovery rate at which each hypothesis is rejected.
 
     Parameters
@@ -22,6 +22,9 @@ def qvalues(pvalues: Array, procedure: str = "bh") -> Array:
         Adjustment: Benjamini and Hochberg (independent or positively dependent tests), Benjamini
         and Yekutieli (any dependence), or Storey (Benjamini and Hochberg times an estimate of the
         share of true null hypotheses).
+    n_tests : int or None, default=None
+        Number of tests to count, if it is larger than the number of p-values: tests that were
+        planned but not made count as p-values of one.
 
     Returns
     -------
@@ -41,10 +44,11 @@ def qvalues(pvalues: Array, procedure: str = "bh") -> Array:
     p = pvalues[tested]
     if not p.size:
         return found
-    adjusted = false_discovery_control(p, method="by" if procedure == "by" else "bh")
+    planned = np.append(p, np.ones(max(0, (n_tests or 0) - p.size)))
+    adjusted = false_discovery_control(planned, method="by" if procedure == "by" else "bh")
     if procedure == "storey":
-        adjusted = np.minimum(adjusted * null_share(p), 1.0)
-    found[tested] = adjusted
+        adjusted = np.minimum(adjusted * null_share(planned), 1.0)
+    found[tested] = adjusted[: p.size]
     return found
 
 

@@ -45,16 +45,21 @@ class NullTable:
         """Observed statistic: the mean over rows."""
         return float(self.observed.mean())
 
+    @cached_property
+    def centres(self) -> Array:
+        """Conditional mean of the statistic of each row, (n,)."""
+        return np.asarray(np.einsum("ib,ib->i", self.weights, self.values), dtype=float)
+
     @property
     def mean(self) -> float:
         """Mean of the statistic under the null hypothesis."""
-        return float(np.sum(self.weights * self.values) / self.observed.size)
+        return float(self.centres.mean())
 
-    @property
+    @cached_property
     def deviation(self) -> float:
         """Standard deviation of the statistic under the null hypothesis."""
-        centre = np.sum(self.weights * self.values, axis=1, keepdims=True)
-        variance = np.sum(self.weights * (self.values - centre) ** 2)
+        centred = self.values - self.centres[:, None]
+        variance = np.einsum("ib,ib,ib->", self.weights, centred, centred)
         return float(np.sqrt(variance) / self.observed.size)
 
     @cached_property

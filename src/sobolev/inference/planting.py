@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from sobolev._parameters import check_option
+from sobolev._standardize import rank_scores
 from sobolev._typing import Array, Index
 from sobolev.validation import take_rows
 
@@ -193,4 +193,4 @@ def _standard(z: Array) -> Array:
 
 
 def _normal_scores(z: Array) -> Array:
-    return _standard(np.asarray(ndtri((rankdata(z) - 0.5) / z.size)))
+    return _standard(rank_scores(z))

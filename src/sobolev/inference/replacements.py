@@ -47,8 +47,11 @@ def null_table(
     high = max(float(distinct[-1]), float(x.max()))
     knots, rule = evaluator.nodes(column, low, high)
     table = evaluator.at(np.array([column]), knots[:, None])
-    interpolate = _chebyshev if rule == "chebyshev" else _piecewise
-    both = interpolate(knots, table, np.column_stack([nodes, x]))
+    both = np.column_stack([nodes, x])
+    coordinate = getattr(evaluator, "coordinate", None)
+    if coordinate is not None:
+        knots, both = coordinate(column, knots), coordinate(column, both)
+    both = (_chebyshev if rule == "chebyshev" else _piecewise)(knots, table, both)
     return NullTable(both[:, :-1], weights, both[:, -1])
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import log_ndtr, ndtri_exp
 
 from sobolev._parameters import check_count, check_fraction, check_option
-from sobolev._typing import Index
+from sobolev._typing import Array, Index
 from sobolev.inference.null_distribution import NullTable
+from sobolev.inference.studentised import studentised_pvalue
 
 # The first fit has at least this many rows, or half of them.
 MIN_TRAIN = 20
@@ -46,19 +49,66 @@ class Forward:
 
 
 @dataclass(frozen=True)
-class Saddlepoint:
-    """P-values by the saddlepoint approximation: no Monte Carlo error and no smallest value."""
+class BlockTest:
+    """What a block of held-out rows says of one unit.
 
-    smallest: ClassVar[float] = 0.0
+    Attributes
+    ----------
+    log_pvalue : float
+        Logarithm of the p-value given the conditional distribution; NaN if it was not asked for.
+    differences : array of shape (m,)
+        Statistic of each row less its conditional mean.
+    deviation : float
+        Root mean square of the standard deviations that the conditional model gives the rows.
+    """
 
-    def __call__(self, table: NullTable, seed: int) -> float:
-        """The p-value of a table."""
-        return table.saddlepoint()
+    log_pvalue: float
+    differences: Array
+    deviation: float
+
+
+class PValue:
+    """Base of the ways to find a p-value.
+
+    A block is tested by :meth:`of_table` as soon as it is reached; :meth:`combined` makes one
+    p-value of all blocks of a unit.
+    """
+
+    smallest: float = 0.0
+
+    def of_table(self, table: NullTable, seed: int) -> float:
+        """The p-value of a block given the conditional distribution; NaN if it is not used."""
+        return np.nan
+
+    def combined(self, blocks: Sequence[BlockTest]) -> float:
+        """The p-value of all blocks, of which there is at least one."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class MonteCarlo:
+class Saddlepoint(PValue):
+    """P-values by the saddlepoint approximation: no Monte Carlo error and no smallest value.
+
+    Valid if the conditional distribution of the column is right.
+    """
+
+    def of_table(self, table: NullTable, seed: int) -> float:
+        """The p-value of a block given the conditional distribution."""
+        return table.saddlepoint()
+
+    def combined(self, blocks: Sequence[BlockTest]) -> float:
+        """Stouffer's combination of the blocks, weighted by the root of their numbers of rows."""
+        sizes = np.array([block.differences.size for block in blocks])
+        logs = np.minimum([block.log_pvalue for block in blocks], -1e-15)
+        score = -np.sqrt(sizes) @ ndtri_exp(logs) / np.sqrt(sizes.sum())
+        return float(np.exp(log_ndtr(-score)))
+
+
+@dataclass(frozen=True)
+class MonteCarlo(Saddlepoint):
     """P-values by random draws from the null distribution (Alg. 4, the R rounds).
+
+    Valid if the conditional distribution of the column is right.
 
     Parameters
     ----------
@@ -69,18 +119,48 @@ class MonteCarlo:
     n_draws: int = 1000
 
     @property
-    def smallest(self) -> float:
+    def smallest(self) -> float:  # type: ignore[override]
         """The smallest p-value that the draws can give."""
         return 1 / (self.n_draws + 1)
 
-    def __call__(self, table: NullTable, seed: int) -> float:
-        """The p-value of a table."""
+    def of_table(self, table: NullTable, seed: int) -> float:
+        """The p-value of a block given the conditional distribution."""
         return table.montecarlo(self.n_draws, seed)
 
 
+@dataclass(frozen=True)
+class Studentised(PValue):
+    """P-values from the spread of the statistic that the held-out rows themselves show.
+
+    Valid if the conditional mean of the statistic is right, whatever the spread and shape of the
+    conditional distribution.
+    """
+
+    def combined(self, blocks: Sequence[BlockTest]) -> float:
+        """Tail of the studentised sum of all differences.
+
+        The differences of a block are divided by the deviation that the conditional model gives
+        them, which does not depend on the column, so that late blocks with larger critics do not
+        decide alone.
+        """
+        scaled = [block.differences / max(block.deviation, 1e-300) for block in blocks]
+        return studentised_pvalue(np.concatenate(scaled))
+
+
+@dataclass(frozen=True)
+class Robust(Saddlepoint):
+    """The larger of the saddlepoint and the studentised p-value: valid if either is."""
+
+    def combined(self, blocks: Sequence[BlockTest]) -> float:
+        """The larger of the two p-values."""
+        return max(super().combined(blocks), Studentised().combined(blocks))
+
+
 SCHEMES: dict[str, Split | Forward] = {"forward": Forward(), "split": Split()}
-PVALUES: dict[str, Saddlepoint | MonteCarlo] = {
+PVALUES: dict[str, PValue] = {
+    "robust": Robust(),
     "saddlepoint": Saddlepoint(),
+    "studentised": Studentised(),
     "montecarlo": MonteCarlo(),
 }
 
@@ -97,15 +177,14 @@ def resolve_scheme(scheme: Any) -> Split | Forward:
     return scheme
 
 
-def resolve_pvalue(pvalue: Any) -> Saddlepoint | MonteCarlo:
-    """The method that a parameter stands for: a name, or :class:`MonteCarlo`."""
+def resolve_pvalue(pvalue: Any) -> PValue:
+    """The method that a parameter stands for: a name, or an object such as :class:`MonteCarlo`."""
     if isinstance(pvalue, str):
         check_option("pvalue", pvalue, PVALUES)
         return PVALUES[pvalue]
-    if not isinstance(pvalue, (Saddlepoint, MonteCarlo)):
-        raise TypeError(
-            f'pvalue must be "saddlepoint", "montecarlo" or MonteCarlo; got {pvalue!r}.'
-        )
+    if not isinstance(pvalue, PValue):
+        options = ", ".join(f'"{name}"' for name in PVALUES)
+        raise TypeError(f"pvalue must be {options} or MonteCarlo; got {pvalue!r}.")
     if isinstance(pvalue, MonteCarlo):
         check_count("n_draws", pvalue.n_draws)
     return pvalue

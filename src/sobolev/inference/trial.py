@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from scipy.special import log_ndtr, ndtri_exp
 from threadpoolctl import threadpool_limits
 
 from sobolev._random import seeded
@@ -22,13 +21,18 @@ from sobolev.conditionals.joint import JointConditional
 from sobolev.critic import as_critic
 from sobolev.inference.null_distribution import NullTable
 from sobolev.inference.replacements import joint_table, null_table
-from sobolev.inference.schemes import Forward, MonteCarlo, Saddlepoint, Split, block_edges
+from sobolev.inference.schemes import BlockTest, Forward, PValue, Split, block_edges
 from sobolev.validation import take_rows
 
 # Tests of fewer rows are so short that threads only wait for each other.
 THREAD_ROWS = 500
 # The default shortlist: a tenth of the number of rows, but at least this many columns.
 MIN_SHORTLIST = 20
+# Later fits may add one column for every so many of the shortlist.
+LATE_SHARE = 4
+
+# A block (None: a flat table), the statistic, its mean and its deviation under the null hypothesis.
+Tested = tuple[BlockTest | None, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Trial:
     estimator: Any
     conditional: Conditional
     scheme: Split | Forward
-    pvalue: Saddlepoint | MonteCarlo
+    pvalue: PValue
     statistic: str
     shortlist: int | None = None
     n_jobs: int | None = None
@@ -79,6 +83,17 @@ class Trial:
         if asked is None:
             asked = max(MIN_SHORTLIST, self.X.shape[0] // 10)
         return min(int(asked), len(self.units))
+
+    @property
+    def n_tests(self) -> int:
+        """Largest number of units that are tested, fixed before any held-out row is seen.
+
+        The multiple testing procedure counts this number: how many units join depends on rows that
+        also make p-values.
+        """
+        if self.scheme.n_blocks == 1:
+            return self.list_size
+        return min(self.list_size + -(-self.list_size // LATE_SHARE), len(self.units))
 
     def run(
         self, n_train: int | None, rng: np.random.Generator, heard: Callable[[Any], None]
@@ -96,30 +111,26 @@ class Trial:
         n = self.X.shape[0]
         edges = block_edges(self.scheme, n, n_train)
         order = rng.permutation(n) if n_train is None else np.arange(n)
-        size = self.list_size
-        scores, rows_seen, statistics, centres, variances = np.zeros((5, len(self.units)))
-        joined, moved = np.zeros((2, len(self.units)), dtype=bool)
+        rows_seen, statistics, centres, variances = np.zeros((4, len(self.units)))
+        joined = np.zeros(len(self.units), dtype=bool)
+        blocks: list[list[BlockTest]] = [[] for _ in self.units]
         with closing(self.fits(order, edges[:-1], rng)) as critics:
             for critic, (begin, end) in zip(critics, pairwise(edges), strict=True):
                 heard(critic)
-                joined |= self._largest(critic.feature_importances_, size)
-                size = -(-self.list_size // 2)  # later fits add from the upper half of the list
+                joined |= self._joining(critic.feature_importances_, joined)
                 tested, m = np.flatnonzero(joined), end - begin
                 results = self.test(critic, order[begin:end], tested, rng)
-                logs, means, null_means, null_deviations = np.array(results).reshape(-1, 4).T
-                # A flat table says nothing: a score of zero for its share is conservative, where
-                # the -8 of its p-value 1 would drown the other blocks.
-                flat = np.isnan(logs)
-                logs = np.where(flat, np.log(0.5), np.minimum(logs, -1e-15))
-                scores[tested] -= np.sqrt(m) * ndtri_exp(logs)
-                moved[tested] |= ~flat
-                statistics[tested] += m * means
-                centres[tested] += m * null_means
-                variances[tested] += (m * null_deviations) ** 2
+                for k, (block, statistic, centre, deviation) in zip(tested, results, strict=True):
+                    if block is not None:  # a flat table says nothing
+                        blocks[k].append(block)
+                    statistics[k] += m * statistic
+                    centres[k] += m * centre
+                    variances[k] += (m * deviation) ** 2
                 rows_seen[tested] += m
+        pvalues = np.full(len(self.units), np.nan)
+        for k in np.flatnonzero(joined):
+            pvalues[k] = self.pvalue.combined(blocks[k]) if blocks[k] else 1.0
         with np.errstate(invalid="ignore"):
-            pvalues = np.exp(log_ndtr(-scores / np.sqrt(rows_seen)))  # Stouffer
-            pvalues[joined & ~moved] = 1.0
             return Run(
                 pvalues,
                 statistics / rows_seen,
@@ -166,8 +177,8 @@ class Trial:
 
     def test(
         self, critic: Any, rows: Index, tested: Index, rng: np.random.Generator
-    ) -> list[tuple[float, float, float, float]]:
-        """Log p-value (NaN: flat), statistic, its null mean and deviation, for each unit."""
+    ) -> list[Tested]:
+        """The block (None: a flat table), statistic, its null mean and deviation, by unit."""
         evaluator = self.evaluator(critic, rows)
         seeds = rng.integers(2**63, size=tested.size)
         threads = rows.size >= THREAD_ROWS or evaluator.slow
@@ -175,18 +186,20 @@ class Trial:
             run = Parallel(n_jobs=self.n_jobs if threads else 1, prefer="threads")
             return list(
                 run(
-                    delayed(self._test_one)(evaluator, rows, int(k), int(seed))
+                    delayed(self.test_one)(evaluator, rows, int(k), int(seed))
                     for k, seed in zip(tested, seeds, strict=True)
                 )
             )
 
-    def _test_one(
-        self, evaluator: Any, rows: Index, k: int, seed: int
-    ) -> tuple[float, float, float, float]:
+    def test_one(self, evaluator: Any, rows: Index, k: int, seed: int) -> Tested:
+        """The test of unit k on the given rows."""
         table = self.table(evaluator, rows, k)
-        # The critic of this block does not use the unit if its table is flat.
-        log_pvalue = np.nan if table.is_flat else float(np.log(self.pvalue(table, seed)))
-        return log_pvalue, table.statistic, table.mean, table.deviation
+        block = None
+        if not table.is_flat:  # otherwise the critic of this block does not use the unit
+            log_pvalue = float(np.log(self.pvalue.of_table(table, seed)))
+            spread = table.deviation * np.sqrt(rows.size)
+            block = BlockTest(log_pvalue, table.observed - table.centres, spread)
+        return block, table.statistic, table.mean, table.deviation
 
     def evaluator(self, critic: Any, rows: Index) -> Any:
         """The statistic on the given rows."""
@@ -206,12 +219,20 @@ class Trial:
             nodes, weights = self._joint[k].grid(X, rows)
         return joint_table(evaluator, unit, X[:, unit], nodes, weights)
 
-    def _largest(self, importances: Array, size: int) -> Mask:
-        """The units of largest positive importance (Alg. 4, IndexTopK)."""
+    def _joining(self, importances: Array, joined: Mask) -> Mask:
+        """The units of largest positive importance that join (Alg. 4, IndexTopK).
+
+        The first fit fills the shortlist. Later fits add units from its upper half, the most
+        important first, as long as there are fewer than ``n_tests``.
+        """
         share = np.array([importances[unit].sum() for unit in self.units])
-        named = np.zeros(share.size, dtype=bool)
-        named[np.argsort(-share, kind="stable")[:size]] = True
-        return named & (share > 0)
+        is_first = not joined.any()
+        size = self.list_size if is_first else -(-self.list_size // 2)
+        top = np.argsort(-share, kind="stable")[:size]
+        new = top[(share[top] > 0) & ~joined[top]]
+        found = np.zeros(share.size, dtype=bool)
+        found[new[: self.n_tests - np.count_nonzero(joined)]] = True
+        return found
 
     def spread(self, per_unit: Array) -> Array:
         """From units to columns."""

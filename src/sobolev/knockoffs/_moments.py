@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sobolev._typing import Array, Index
-from sobolev.conditionals.mixed import MAX_CATEGORIES
+from sobolev.conditionals.base import MAX_CATEGORIES
 
 # Number of pairs of columns that are compared at once.
 CHUNK_PAIRS = 2**22

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from sobolev._parameters import check_option
 from sobolev._typing import Array, Index
-from sobolev.conditionals.mixed import MAX_CATEGORIES
+from sobolev.conditionals.base import MAX_CATEGORIES
 from sobolev.knockoffs.copula import CopulaKnockoffs
 from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.gaussian import GaussianKnockoffs

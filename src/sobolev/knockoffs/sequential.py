@@ -16,9 +16,8 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sobolev._parameters import check_count, check_number
 from sobolev._random import seeded
 from sobolev._typing import Array, Index
-from sobolev.conditionals.base import fold_numbers
+from sobolev.conditionals.base import MAX_CATEGORIES, fold_numbers
 from sobolev.conditionals.categorical import fitted_probabilities
-from sobolev.conditionals.mixed import MAX_CATEGORIES
 from sobolev.conditionals.ridge import RidgeColumns
 from sobolev.knockoffs._smoothers import Smoother, class_probabilities, make_design
 from sobolev.knockoffs.base import KnockoffSampler

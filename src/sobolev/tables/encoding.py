@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from sobolev.conditionals.base import MAX_CATEGORIES
 from sobolev.conditionals.joint import MAX_PATTERNS
-from sobolev.conditionals.mixed import MAX_CATEGORIES
 from sobolev.tables.columns import MOST_CATEGORIES
 
 assert MOST_CATEGORIES <= MAX_PATTERNS
