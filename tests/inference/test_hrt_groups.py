@@ -212,15 +212,16 @@ def test_independent_draws_would_lose_the_correlation():
     assert np.abs(np.corrcoef(X.T) - np.corrcoef(drawn.T)).max() > 5 * np.sqrt(2 / 2000)
 
 
-def test_groups_that_mix_kinds_name_the_column():
+def test_a_group_may_mix_kinds_and_keeps_whole_rows():
     X, y = with_category()
-    with pytest.raises(ValueError, match=r"column 3, which has few values.*Split the group"):
-        JointConditional([4, 3]).fit(X)
-    with pytest.raises(ValueError, match="column 2, which has few values"):
-        HRTSelector(FAST, feature_groups={"odd": [5, 2]}, random_state=0).fit(X, y)
-
-
-# -- the selector --------------------------------------------------------------------------------
+    model = JointConditional([4, 3]).fit(X)
+    nodes, weights = model.grid(X, np.arange(len(X)))
+    assert model.is_forest_
+    observed = {tuple(row) for row in X[:, [4, 3]]}
+    assert all(tuple(row) in observed for row in nodes.reshape(-1, 2))
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    hrt = HRTSelector(FAST, feature_groups={"odd": [5, 2]}, random_state=0).fit(X, y)
+    assert np.isfinite(hrt.pvalues_[[5, 2]]).all()
 
 
 def test_a_category_is_found_as_one_unit():
@@ -300,8 +301,9 @@ class OwnJoint(MixedConditional):
 
     asked: list = []  # noqa: RUF012 - shared by the clones
 
-    def joint_grid(self, X, unit):
-        self.asked.append(tuple(unit))
+    def joint_distribution(self, X, columns, rows):
+        unit = columns
+        self.asked.append(tuple(columns))
         return np.repeat(X[:, None, unit], 2, axis=1), np.full((X.shape[0], 2), 0.5)
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from sobolev.tables import prepare
 from sobolev.tables.columns import kind_of, labels
-from sobolev.tables.encoding import refuse_mixed_groups
 from sobolev.tables.names import known, parse_group_options
 
 N = 60
@@ -280,11 +279,3 @@ def test_groups(frame, tmp_path):
 def test_bad_groups(frame, groups, message):
     with pytest.raises(ValueError, match=message):
         prepare(frame, ["y"], groups=groups)
-
-
-def test_groups_that_cannot_be_tested_jointly_are_named(frame):
-    data = prepare(frame, ["y"], groups=["g=x,sex"])
-    with pytest.raises(ValueError, match="group 'g' has numeric columns beside 'sex=m'"):
-        refuse_mixed_groups(data.X, data.variables)
-    data = prepare(frame, ["y"], groups=["g=x,count", "h=sex,site"])
-    refuse_mixed_groups(data.X, data.variables)

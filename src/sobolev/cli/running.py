@@ -23,7 +23,6 @@ from sobolev.report import SelectionResult, make_result
 from sobolev.report.files import result_json
 from sobolev.report.making import sentence
 from sobolev.tables import Prepared, prepare, read_table
-from sobolev.tables.encoding import refuse_mixed_groups
 from sobolev.validation import list_some
 
 # Number of planted responses of a short audit, and the file that keeps its runs until it is done.
@@ -148,7 +147,6 @@ def use_groups(selector: Any, data: Prepared) -> None:
     if data.has_groups:
         selector.set_params(feature_groups=dict(data.variables))
     if isinstance(selector, HRTSelector) and data.has_groups:
-        refuse_mixed_groups(data.X, data.variables)
         selector.set_params(estimator__feature_groups=dict(data.variables))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -31,8 +31,8 @@ class Conditional(BaseEstimator):
 
     n_features_in_: int
     n_rows_: int
-    # A user's own model may provide the joint distribution of several columns.
-    joint_grid: Any = None
+    # The joint model of several columns: "linear", "forest", or "auto" by what fits.
+    joint_kind: ClassVar[str] = "linear"
 
     def fit(self, X: Any, y: Any = None) -> Conditional:
         """Fit the model.
@@ -54,6 +54,7 @@ class Conditional(BaseEstimator):
     def fit_validated(self, X: Array) -> Conditional:
         """Fit to rows that were validated before."""
         self.n_rows_, self.n_features_in_ = X.shape
+        self._table, self._joint = X, dict[tuple[int, ...], Any]()
         self.learn(X)
         return self
 
@@ -107,6 +108,16 @@ class Conditional(BaseEstimator):
         nodes, weights = self.grid(X, j, rows)
         return draw_nodes(nodes, weights, check_generator(random_state).random((len(nodes), n)))
 
+    def joint_distribution(self, X: Array, columns: Index, rows: Index) -> tuple[Array, Array]:
+        """Nodes (n, B, c) and weights (n, B) of several columns for fitted rows at ``rows``."""
+        from sobolev.conditionals.joint import JointConditional
+
+        key = tuple(columns.tolist())
+        if key not in self._joint:
+            self._joint[key] = JointConditional(columns, kind=self.joint_kind).fit(self._table)
+        nodes, weights = self._joint[key].grid(X, rows)
+        return nodes, weights
+
     def learn(self, X: Array) -> None:
         """Fit to validated rows."""
         raise NotImplementedError
@@ -143,6 +154,11 @@ class FrozenConditional(Conditional):
         nodes, weights = self.model.estimator.distribution(X, j, rows)
         return nodes, weights
 
+    def joint_distribution(self, X: Array, columns: Index, rows: Index) -> tuple[Array, Array]:
+        """Joint nodes and weights from the fitted model."""
+        nodes, weights = self.model.estimator.joint_distribution(X, columns, rows)
+        return nodes, weights
+
 
 class OwnConditional(Conditional):
     """Adapter for a user's object with ``fit(X)`` and ``grid(X, j)``, without row numbers.
@@ -155,7 +171,6 @@ class OwnConditional(Conditional):
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.joint_grid = getattr(model, "joint_grid", None)
 
     def learn(self, X: Array) -> None:
         """Fit the user's object."""
@@ -164,6 +179,13 @@ class OwnConditional(Conditional):
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
         """Nodes and weights from the user's object."""
         nodes, weights = self.model.grid(X, j)
+        return nodes, weights
+
+    def joint_distribution(self, X: Array, columns: Index, rows: Index) -> tuple[Array, Array]:
+        """Joint nodes and weights from the user's object, if it has ``joint_grid(X, columns)``."""
+        if not hasattr(self.model, "joint_grid"):
+            return super().joint_distribution(X, columns, rows)
+        nodes, weights = map(np.asarray, self.model.joint_grid(X, columns))
         return nodes, weights
 
 

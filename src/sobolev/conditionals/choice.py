@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class AutoConditional(Conditional):
     >>> [auto.uses_forest(j) for j in range(3)]
     [True, True, False]
     """
+
+    joint_kind: ClassVar[str] = "auto"
 
     def learn(self, X: Array) -> None:
         """Fit the linear model; the choice for a column is made on first use."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -57,6 +58,8 @@ class ForestConditional(Conditional):
     True
     """
 
+    joint_kind: ClassVar[str] = "forest"
+
     n_trees: int = 60
     min_leaf: int = 5
     max_features: float = 1 / 3
@@ -70,7 +73,7 @@ class ForestConditional(Conditional):
         n = X.shape[0]
         self.rows_: Index = np.sort(rng.permutation(n)[:MAX_ROWS])
         self._seeds: Index = rng.integers(2**31, size=(X.shape[1],))
-        self._columns: dict[int, tuple[_Leaves, Array, Array]] = {}
+        self._columns: dict[int, tuple[Leaves, Array, Array]] = {}
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
         """Values of column j with the weights of the leaves."""
@@ -81,17 +84,21 @@ class ForestConditional(Conditional):
             nodes[new], weights[new] = self._grid(j, leaves.weights(np.delete(X[new], j, axis=1)))
         return nodes, weights
 
-    def _column(self, j: int) -> tuple[_Leaves, Array, Array]:
+    def forest(self, n_columns: int, seed: int) -> RandomForestRegressor:
+        """The unfitted forest for a number of predictors."""
+        return RandomForestRegressor(
+            self.n_trees,
+            min_samples_leaf=self.min_leaf,
+            max_features=max(1, round(self.max_features * n_columns)),
+            random_state=seed,
+        )
+
+    def _column(self, j: int) -> tuple[Leaves, Array, Array]:
         """The forest of column j, and the distributions of all fitted rows."""
         if j not in self._columns:
             rest, n = np.delete(self.X_, j, axis=1), self.X_.shape[0]
-            forest = RandomForestRegressor(
-                self.n_trees,
-                min_samples_leaf=self.min_leaf,
-                max_features=max(1, round(self.max_features * max(1, rest.shape[1]))),
-                random_state=int(self._seeds[j]),
-            )
-            leaves = _Leaves.grow(forest, rest[self.rows_], split_target(self.X_[self.rows_, j]))
+            forest = self.forest(rest.shape[1], int(self._seeds[j]))
+            leaves = Leaves.grow(forest, rest[self.rows_], split_target(self.X_[self.rows_, j]))
             parts = []
             for begin in range(0, n, CHUNK_ROWS):
                 chunk = np.arange(begin, min(begin + CHUNK_ROWS, n))
@@ -114,7 +121,7 @@ class ForestConditional(Conditional):
 
 
 @dataclass(frozen=True)
-class _Leaves:
+class Leaves:
     """The leaves of a forest with the rows that fell into them when it grew."""
 
     forest: RandomForestRegressor
@@ -123,7 +130,7 @@ class _Leaves:
     seen: Mask
 
     @classmethod
-    def grow(cls, forest: RandomForestRegressor, X: Array, target: Array) -> _Leaves:
+    def grow(cls, forest: RandomForestRegressor, X: Array, target: Array) -> Leaves:
         """Grow the forest; a table without columns has one leaf."""
         X = X if X.shape[1] else np.zeros((X.shape[0], 1))
         forest.fit(X, target)

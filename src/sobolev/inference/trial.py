@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +17,6 @@ from sobolev._random import seeded
 from sobolev._threads import SMALL_SAMPLE
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.base import Conditional
-from sobolev.conditionals.joint import JointConditional
 from sobolev.critic import as_critic
 from sobolev.inference.null_distribution import NullTable
 from sobolev.inference.replacements import joint_table, null_table
@@ -74,7 +73,6 @@ class Trial:
     statistic: str
     shortlist: int | None = None
     n_jobs: int | None = None
-    _joint: dict[int, JointConditional] = field(default_factory=dict)
 
     @property
     def list_size(self) -> int:
@@ -211,12 +209,7 @@ class Trial:
         if unit.size == 1:
             j = int(unit[0])
             return null_table(evaluator, j, X[:, j], *self.conditional.distribution(X, j, rows))
-        if self.conditional.joint_grid is not None:
-            nodes, weights = map(np.asarray, self.conditional.joint_grid(X, unit))
-        else:
-            if k not in self._joint:
-                self._joint[k] = JointConditional(unit).fit(self.X)
-            nodes, weights = self._joint[k].grid(X, rows)
+        nodes, weights = self.conditional.joint_distribution(X, unit, rows)
         return joint_table(evaluator, unit, X[:, unit], nodes, weights)
 
     def _joining(self, importances: Array, joined: Mask) -> Mask:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sobolev.conditionals.base import MAX_CATEGORIES
 from sobolev.conditionals.joint import MAX_PATTERNS
 from sobolev.tables.columns import MOST_CATEGORIES
 
@@ -86,17 +85,3 @@ def _merge(
         numeric = kinds[column] == "numeric" or merged.get(name) == "numeric"
         merged[name] = "numeric" if numeric else "categorical"
     return variables, merged
-
-
-def refuse_mixed_groups(X: pd.DataFrame, variables: Mapping[str, list[int]]) -> None:
-    """Raise an error for a group that the holdout randomization test cannot replace jointly."""
-    for name, positions in variables.items():
-        own = X.iloc[:, positions]
-        if len(positions) == 1 or own.drop_duplicates().shape[0] <= MAX_PATTERNS:
-            continue
-        few = [column for column in own if own[column].nunique() <= MAX_CATEGORIES]
-        if few:
-            raise ValueError(
-                f"the group {name!r} has numeric columns beside {few[0]!r}, which has few values; "
-                "put columns with few values into a separate group, or use --method knockoffs."
-            )
