@@ -15,7 +15,7 @@ from sobolev.conditionals import (
     ResidualConditional,
 )
 from sobolev.conditionals.choice import resolve_conditional
-from sobolev.conditionals.ridge import RidgeColumns, _coefficients, _Inverse
+from sobolev.conditionals.ridge import GramInverse, RidgeColumns, _coefficients
 
 CONTINUOUS = [
     GaussianConditional(),
@@ -85,7 +85,7 @@ def test_leave_one_out_is_exact_for_all_columns(n, d):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d)) @ rng.standard_normal((d, d))
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    found = _Inverse(Z).leave_one_out(3.0)
+    found = GramInverse(Z).leave_one_out(3.0)
     for j in (0, d - 1):
         rest = np.delete(Z, j, axis=1)
         for i in range(n):
@@ -95,6 +95,29 @@ def test_leave_one_out_is_exact_for_all_columns(n, d):
             beta = np.linalg.solve(A.T @ A + 3 * np.eye(d - 1), A.T @ (Z[kept, j] - own))
             expected = Z[i, j] - own - (rest[i] - mean) @ beta
             assert found[i, j] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("n", "d"), [(30, 8), (12, 20)])
+def test_a_block_is_regressed_on_the_columns_outside_it(n, d):
+    Z = correlated(n, d) - correlated(n, d).mean(axis=0)
+    block, inverse = np.array([1, 4, 5]), GramInverse(Z)
+    coefficients, errors = inverse.block(block, 2.0)
+    assert (coefficients[block] == 0).all()
+    for i, j in enumerate(block):
+        kept = np.append(np.setdiff1d(np.arange(d), block), j)
+        np.testing.assert_allclose(
+            coefficients[kept[:-1], i], _coefficients(Z[:, kept], kept.size - 1, 2.0)[:-1]
+        )
+        alone = GramInverse(Z[:, kept]).leave_one_out(2.0)[:, -1]
+        np.testing.assert_allclose(errors[:, i], alone, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "d"), [(30, 8), (12, 20)])
+def test_errors_in_the_sample_are_those_of_ridge(n, d):
+    Z = correlated(n, d) - correlated(n, d).mean(axis=0)
+    found = GramInverse(Z).in_sample(2.0)
+    for j in range(d):
+        assert found[j] == pytest.approx(np.mean((Z[:, j] - Z @ _coefficients(Z, j, 2.0)) ** 2))
 
 
 @pytest.mark.parametrize(("n", "d"), [(30, 8), (12, 20)])
@@ -111,7 +134,7 @@ def test_each_column_has_the_penalty_of_the_least_error():
     X = correlated(200, 6)
     ridge = RidgeColumns.fit(X)
     z = (X[:, 3] - X[:, 3].mean()) / X[:, 3].std()
-    inverse = _Inverse((X - X.mean(axis=0)) / X.std(axis=0))
+    inverse = GramInverse((X - X.mean(axis=0)) / X.std(axis=0))
 
     def error(penalty):
         predicted = z - inverse.leave_one_out(penalty)[:, 3]

@@ -208,7 +208,7 @@ class Others:
         units = (X - standard.center) / standard.scale * standard.varying
         scores = rank_scores(X) * standard.varying
         absolute = np.abs(scores)
-        both = np.hstack([_unit(scores), _unit(absolute)])
+        both = np.hstack([unit_norm(scores), unit_norm(absolute)])
         return cls(both, absolute.sum(axis=1), absolute, units, standard.varying)
 
     def candidates(self, columns: Index, means: Array, widths: Array) -> Array:
@@ -220,7 +220,7 @@ class Others:
         means = np.where(means.std(axis=0) >= VARIES * typical, means, 0.0)
         widths = np.where(widths.std(axis=0) >= VARIES * typical, widths, 0.0)
         out = self.size[:, None] - self.absolute[:, columns]
-        return np.stack([_unit(rank_scores(values)) for values in (out, means, widths)])
+        return np.stack([unit_norm(rank_scores(values)) for values in (out, means, widths)])
 
     def dependence(self, values: Array, more: Array, columns: Index) -> tuple[Array, Array]:
         """The strongest correlation of each column of ``values`` with a predictor, and its p-value.
@@ -229,7 +229,7 @@ class Others:
         corrected for their number by Bonferroni.
         """
         n, d = self.units.shape
-        values = _unit(values)
+        values = unit_norm(values)
         found = self.scores.T @ values
         position = np.arange(columns.size)
         found[columns, position] = found[columns + d, position] = 0.0
@@ -282,7 +282,7 @@ def normal_scores(u: Array) -> Array:
     return np.asarray(ndtri(np.clip(u, 1e-12, 1 - 1e-12)))
 
 
-def _unit(values: Array) -> Array:
+def unit_norm(values: Array) -> Array:
     """Columns scaled to mean zero and norm one; zero for constant columns."""
     centred = values - values.mean(axis=0)
     size = np.sqrt(np.sum(centred**2, axis=0))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sobolev._typing import Array
+from sobolev._typing import Array, Index
 
 # Penalties relative to the number of rows.
 PENALTIES = tuple(10.0 ** np.linspace(-4, 2, 13))
@@ -53,7 +53,7 @@ class RidgeColumns:
         center, scale = X.mean(axis=0), X.std(axis=0)
         scale = np.where(scale > 0, scale, 1.0)
         Z = (X - center) / scale
-        inverse = _Inverse(Z)
+        inverse = GramInverse(Z)
         best = np.full(d, np.inf)
         penalties, slopes, residuals = np.full(d, n * PENALTIES[-1]), np.zeros(d), Z.copy()
         for relative in reversed(PENALTIES):  # ties: the largest penalty wins
@@ -81,7 +81,7 @@ def _slopes(Z: Array, predicted: Array) -> Array:
     return np.clip(np.einsum("ij,ij->j", Z, predicted) / power, 0.0, MAX_SLOPE)
 
 
-class _Inverse:
+class GramInverse:
     """The inverse of X' X + a I for many a, from the smaller Gram matrix of X."""
 
     def __init__(self, Z: Array) -> None:
@@ -92,21 +92,59 @@ class _Inverse:
         self.values = np.maximum(values, 0.0)
         self.rotated = Z @ self.vectors if self.tall else self.vectors.T @ Z
 
-    def leave_one_out(self, a: float) -> Array:
-        """Leave-one-out residuals of every column at penalty a, (n, d)."""
+    def leave_one_out(self, a: float, columns: Index | slice = slice(None)) -> Array:
+        """Leave-one-out residuals of columns on all others at penalty a, (n, m)."""
         n = self.Z.shape[0]
         shrunk = 1.0 / (self.values + a)
         if self.tall:
-            U = (self.rotated * shrunk) @ self.vectors.T
-            diagonal = (self.vectors**2) @ shrunk
-            leverage = (self.rotated**2) @ shrunk
+            U = (self.rotated * shrunk) @ self.vectors[columns].T
         else:
-            U = self.vectors @ (shrunk[:, None] * self.rotated)
-            diagonal = (1 - shrunk @ self.rotated**2) / a
-            leverage = (self.vectors**2) @ (self.values * shrunk)
-        diagonal = np.maximum(diagonal, 1e-300)
-        room = 1 - 1 / n - leverage[:, None] + U**2 / diagonal
+            U = self.vectors @ (shrunk[:, None] * self.rotated[:, columns])
+        diagonal = self._diagonal(a)[columns]
+        room = 1 - 1 / n - self._leverage(a)[:, None] + U**2 / diagonal
         return U / diagonal / np.maximum(room, 1e-6)
+
+    def in_sample(self, a: float) -> Array:
+        """Mean squares of the residuals of every column on all others at penalty a, (d,)."""
+        squared = 1.0 / (self.values + a) ** 2
+        if self.tall:
+            power = self.vectors**2 @ (self.values * squared)
+        else:
+            power = squared @ self.rotated**2
+        return np.asarray(power / self._diagonal(a) ** 2 / self.Z.shape[0])
+
+    def block(self, columns: Index, a: float) -> tuple[Array, Array]:
+        r"""Regressions of the columns B on all columns outside B.
+
+        The coefficients are :math:`-\Omega_{-B,B} \Omega_{BB}^{-1}`. Returns them with zeros at B,
+        (d, m), and the leave-one-out residuals, (n, m).
+        """
+        n = self.Z.shape[0]
+        shrunk = 1.0 / (self.values + a)
+        if self.tall:
+            omega = self.vectors @ (shrunk[:, None] * self.vectors[columns].T)
+        else:
+            omega = -self.rotated.T @ (shrunk[:, None] * self.rotated[:, columns]) / a
+            omega[columns, np.arange(columns.size)] += 1 / a
+        beta = np.linalg.solve(omega[columns], omega.T).T
+        errors = self.Z @ beta
+        leverage = self._leverage(a) - np.sum((self.Z @ omega) * errors, axis=1)
+        beta[columns] = 0.0
+        return -beta, errors / np.maximum(1 - 1 / n - leverage, 1e-6)[:, None]
+
+    def _diagonal(self, a: float) -> Array:
+        """The diagonal of the inverse."""
+        shrunk = 1.0 / (self.values + a)
+        tall = self.tall
+        found = self.vectors**2 @ shrunk if tall else (1 - shrunk @ self.rotated**2) / a
+        return np.maximum(found, 1e-300)
+
+    def _leverage(self, a: float) -> Array:
+        """Leverage of every row in a regression on all columns."""
+        shrunk = 1.0 / (self.values + a)
+        if self.tall:
+            return np.asarray(self.rotated**2 @ shrunk)
+        return np.asarray(self.vectors**2 @ (self.values * shrunk))
 
 
 def _coefficients(Z: Array, j: int, a: float) -> Array:
