@@ -169,8 +169,8 @@ class PredictorCritic:
         return self
 
     def for_more_rows(self, before: int, after: int) -> PredictorCritic:
-        """The same estimator, to be fitted again: predictors choose their own penalties."""
-        return self
+        """A copy to be fitted again: predictors choose their own penalties."""
+        return PredictorCritic(copy(self.estimator))
 
     def reads_labels(self, y: Any) -> bool:
         """Whether the estimator is a classifier."""

@@ -11,10 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sobolev._typing import Array, Index, Mask
 from sobolev.criterion import disjoint_groups, parse_groups
-from sobolev.validation import feature_names
+from sobolev.validation import feature_names, list_some
 
 # Selected features that a headline names, and rows of the table in a notebook.
 MAX_NAMED, MAX_ROWS = 8, 20
+# The note of a selected feature for which the level is not assured.
+NOT_ASSURED = "not assured"
 
 
 def feature_units(feature_groups: Any, names: list[str]) -> dict[str, Index]:
@@ -27,6 +29,14 @@ def feature_units(feature_groups: Any, names: list[str]) -> dict[str, Index]:
         return single
     overlap = parse_groups(feature_groups, len(names), names).n_memberships.max() > 1
     return single if overlap else disjoint_groups(feature_groups, names)
+
+
+def not_assured(table: pd.DataFrame) -> list[str]:
+    """Selected features for which the level is not assured, from the table of a selector."""
+    if "note" not in table:
+        return []
+    in_doubt = table["note"].fillna("").str.contains(NOT_ASSURED, regex=False)
+    return [str(name) for name in table.loc[table["selected"] & in_doubt, "feature"]]
 
 
 def headline(table: pd.DataFrame, fdr: float | None) -> str:
@@ -43,8 +53,9 @@ def headline(table: pd.DataFrame, fdr: float | None) -> str:
     level = "by importance" if fdr is None else f"at FDR {100 * fdr:g} %"
     if not names:
         return f"None of {len(table)} features selected {level}"
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{len(names)} of {len(table)} features {level}: {', '.join(names[:MAX_NAMED])}{more}"
+    said = f"{len(names)} of {len(table)} features {level}: {list_some(names, MAX_NAMED)}"
+    unsure = not_assured(table)
+    return f"{said}; not assured for {list_some(unsure, MAX_NAMED)}" if unsure else said
 
 
 class SummaryMixin:
@@ -70,7 +81,7 @@ class SummaryMixin:
             selector (statistic, pvalue and qvalue, or W and qvalue), selected and note.
         """
         check_is_fitted(self, "feature_importances_")
-        units = feature_units(self.feature_groups, feature_names(self))
+        units = self._feature_units()
         first = np.array([columns[0] for columns in units.values()])
         importances, notes = self._summary_importances(), self._notes()
         shares = np.array([importances[columns].sum() for columns in units.values()])
@@ -90,6 +101,10 @@ class SummaryMixin:
         return table.sort_values(
             keys, ascending=[key == "pvalue" for key in keys], kind="stable", ignore_index=True
         )
+
+    def _feature_units(self) -> dict[str, Index]:
+        """The columns of every feature, by name."""
+        return feature_units(self.feature_groups, feature_names(self))
 
     def _evidence(self) -> dict[str, Array]:
         """Columns of the table beside the importances, one entry for each column of X."""

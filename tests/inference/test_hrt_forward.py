@@ -535,7 +535,7 @@ def binary_columns():
 
 def test_a_normal_law_for_binary_columns_warns():
     X, y = binary_columns()
-    hrt = HRTSelector(FAST, conditional="gaussian", random_state=0)
+    hrt = HRTSelector(FAST, conditional="gaussian", pvalue="saddlepoint", random_state=0)
     with pytest.warns(ConditionalModelWarning, match=r"x3.*mixed") as caught:
         hrt.fit(X, y)
     assert [w.filename for w in caught] == [__file__]

@@ -363,6 +363,7 @@ def test_hrt_test_of_several_columns():
 def test_a_misfit_outside_the_groups_still_warns():
     X, y = with_category()
     X[:, 8] = X[:, 8] > 0
-    hrt = HRTSelector(FAST, conditional="gaussian", feature_groups=[[0, 1, 2, 3]], random_state=0)
+    settings = {"conditional": "gaussian", "pvalue": "saddlepoint", "random_state": 0}
+    hrt = HRTSelector(FAST, feature_groups=[[0, 1, 2, 3]], **settings)
     with pytest.warns(ConditionalModelWarning, match="x8"):
         hrt.fit(X, y)

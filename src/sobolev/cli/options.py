@@ -16,6 +16,8 @@ Method = StrEnum("Method", ["hrt", "knockoffs", "rank"])
 Critic = StrEnum("Critic", ["convex", "neural"])
 Scheme = StrEnum("Scheme", {"forward": "forward", "once": "split"})
 Missing = StrEnum("Missing", ["error", "drop", "impute"])
+Conditional = StrEnum("Conditional", ["auto", "forest", "mixed", "gaussian", "neural"])
+Copies = StrEnum("Copies", ["join", "keep"])
 Task = StrEnum("Task", ["auto", "regression", "classification"])
 Format = StrEnum("Format", ["table", "json", "csv"])
 AuditFormat = StrEnum("AuditFormat", ["table", "json"])
@@ -77,6 +79,20 @@ TestSize = Annotated[
 SchemeOption = Annotated[
     Scheme | None,
     typer.Option(help="forward: refit in five blocks; split: one fit (hrt). [default: forward]"),
+]
+ConditionalOption = Annotated[
+    Conditional | None,
+    typer.Option(
+        help="Model of each column given the others (hrt): auto, forest, mixed (linear), gaussian "
+        "or neural. [default: auto]"
+    ),
+]
+CopiesOption = Annotated[
+    Copies | None,
+    typer.Option(
+        help="Columns that cannot be told apart: join them into one feature, or keep them apart. "
+        "[default: join]"
+    ),
 ]
 Draws = Annotated[
     int, typer.Option(min=1, help="Number of draws of knockoffs, or of repetitions of hrt.")
@@ -148,6 +164,8 @@ SELECT: Shared = {
     "fdr": (Fdr, 0.1),
     "test_size": (TestSize, None),
     "scheme": (SchemeOption, None),
+    "conditional": (ConditionalOption, None),
+    "copies": (CopiesOption, None),
     "draws": (Draws, 1),
     "seed": (Seed, 0),
     "n_jobs": (Jobs, None),

@@ -41,12 +41,17 @@ def make_selector(
     draws: int = 1,
     scheme: str | None = None,
     test_size: float | None = None,
+    conditional: str | None = None,
+    copies: str | None = None,
     top: int | None = None,
 ) -> Any:
     """The selector that the options ask for; they are checked before the file is read."""
-    for option, value in (("--test-size", test_size), ("--scheme", scheme)):
+    only = {"--test-size": test_size, "--scheme": scheme, "--conditional": conditional}
+    for option, value in only.items():
         if method != "hrt" and value is not None:
             raise ValueError(f"{option} belongs to --method hrt, not to {method}.")
+    if method == "rank" and copies is not None:
+        raise ValueError("--copies belongs to --method hrt and knockoffs, not to rank.")
     if method == "rank" and draws > 1:
         raise ValueError("--draws belongs to --method hrt and knockoffs, not to rank.")
     if not 0 < fdr < 1:
@@ -58,7 +63,10 @@ def make_selector(
     if method == "rank":
         return model.set_params(n_features_to_select=top, random_state=seed)
     options: dict[str, Any] = {"fdr": fdr, "random_state": seed}
+    if copies is not None:
+        options["copies"] = str(copies)
     if method == "hrt":
+        options["conditional"] = "auto" if conditional is None else str(conditional)
         kind = Split if scheme == "split" else Forward
         test = kind() if test_size is None else kind(test_size=test_size)
         return HRTSelector(model, scheme=test, n_repeats=draws, n_jobs=threads, **options)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sobolev._parameters import check_count, check_fraction, check_option
@@ -18,15 +19,28 @@ from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.choice import resolve_conditional
+from sobolev.conditionals.derived import RecentredConditional, TabulatedConditional
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
+from sobolev.conditionals.features import COPIES, Feature, features
 from sobolev.criterion import disjoint_groups
 from sobolev.critic import STATISTICS, as_critic, unwrapped
-from sobolev.exceptions import SobolevWarning
+from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
 from sobolev.inference.schemes import Split, block_edges, resolve_pvalue, resolve_scheme
 from sobolev.inference.trial import Run, Trial
-from sobolev.summary import SummaryMixin
-from sobolev.validation import feature_names, plain_target, validate_rows, validate_training
+from sobolev.summary import NOT_ASSURED, SummaryMixin
+from sobolev.validation import (
+    feature_names,
+    list_some,
+    plain_target,
+    validate_rows,
+    validate_training,
+)
+
+# The distributions of up to this many features are tabulated for an audit.
+MAX_TABULATED = 300
+# A selected feature is in doubt if its p-value with a corrected conditional mean exceeds this.
+DOUBTFUL = 0.05
 
 
 @dataclass(frozen=True)
@@ -95,9 +109,13 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     feature_groups : mapping or sequence of sequences, optional
         Groups of columns, by name or position, that are replaced and tested together, such as the
         one-hot columns of one variable. Other columns are tested alone.
+    copies : {"join", "keep"}, default="join"
+        What to do with columns that cannot be told apart: copies, near copies, full sets of one-hot
+        columns, and columns that others determine. "join" tests them together, as one feature.
+        "keep" tests near copies alone, and gives columns that others determine no p-value.
     diagnose : bool, default=True
-        Whether to check the conditional model of the tested columns and warn where it does not
-        fit.
+        Whether to check the conditional model of the tested columns, and to test again with a
+        corrected mean what was selected. A warning names the features that would then be lost.
     random_state : int, Generator, RandomState or None, default=None
         Determines the splits and the open random states of the estimator.
     n_jobs : int or None, default=None
@@ -117,6 +135,11 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         Columns with a q-value of at most ``fdr``.
     shortlist_ : array of int
         The tested columns.
+    units_ : dict
+        The features, by name: positions of the columns that are tested together.
+    in_doubt_ : dict
+        Selected features whose selection depends on the conditional model, by name: their p-value
+        after the mean of the conditional model was corrected. Empty without ``diagnose``.
     feature_importances_ : array of shape (d,)
         Importances from the first fit.
     estimator_ : estimator
@@ -154,6 +177,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     n_repeats: int = 1
     procedure: str = "bh"
     feature_groups: Any = None
+    copies: str = "join"
     diagnose: bool = True
     random_state: RandomState = None
     n_jobs: int | None = None
@@ -209,7 +233,11 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         for name in ("feature_importances_", "support_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         X, y, n_train = self._read(X, y, holdout)
-        trial = self._trial(X, y)
+        found = self._find_units(X)
+        self.units_ = {unit.name: unit.columns for unit in found}
+        self._unit_notes = {int(j): unit.note for unit in found for j in unit.columns if unit.note}
+        testable = [unit.columns for unit in found if unit.is_testable]
+        trial = self._trial(X, y, testable)
         self._warn_if_hopeless(trial, n_train)
         rng = check_generator(self.random_state)
         n_fits = self.n_repeats * (block_edges(trial.scheme, X.shape[0], n_train).size - 1)
@@ -225,8 +253,41 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
 
             runs = [trial.run(n_train, rng, heard) for _ in range(self.n_repeats)]
         self._store(trial, runs)
-        self._check_conditional(trial)
+        self._check_conditional(trial, runs[-1])
         return self
+
+    def for_table(self, X: Any) -> HRTSelector:
+        """An unfitted copy whose conditional model is fitted to X, for many responses on one table.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, d)
+
+        Returns
+        -------
+        HRTSelector
+            To be fitted to all rows of X, in their order.
+        """
+        door: HRTSelector = clone(self)
+        values = validate_rows(door, X, reset=True)
+        units = [unit.columns for unit in door._find_units(values) if unit.is_testable]
+        model: Any = resolve_conditional(self.conditional).fit_validated(values)
+        if len(units) <= MAX_TABULATED:
+            model = TabulatedConditional(model, values, units)
+        copy: HRTSelector = clone(self)
+        return copy.set_params(conditional=FrozenEstimator(model))
+
+    def alternatives(self) -> list[tuple[str, HRTSelector]]:
+        """Copies with other conditional models, which an audit tries if this one fails."""
+        offered = {
+            "a forest for every column": {"conditional": "forest"},
+            "a linear model for every column": {"conditional": "mixed"},
+        }
+        return [
+            (label, clone(self).set_params(**parameters))
+            for label, parameters in offered.items()
+            if parameters["conditional"] != self.conditional
+        ]
 
     def _read(
         self, X: Any, y: Any, holdout: tuple[Any, Any] | None
@@ -244,7 +305,13 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         both = np.concatenate([np.asarray(y), np.asarray(y_test)])
         return np.vstack([X, X_test]), both, X.shape[0]
 
-    def _trial(self, X: Array, y: Any, units: list[Index] | None = None) -> Trial:
+    def _find_units(self, X: Array) -> list[Feature]:
+        """The features of a table, from X alone."""
+        names = feature_names(self)
+        own = [] if self.feature_groups is None else self.feature_groups
+        return features(X, names, disjoint_groups(own, names), self.copies)
+
+    def _trial(self, X: Array, y: Any, units: list[Index]) -> Trial:
         estimator = self.estimator
         if estimator is None:
             from sobolev.convex import ConvexSIC  # the default critic
@@ -253,7 +320,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         return Trial(
             X=X,
             y=y,
-            units=self._units() if units is None else units,
+            units=units,
             estimator=estimator,
             conditional=resolve_conditional(self.conditional).fit_validated(X),
             scheme=resolve_scheme(self.scheme),
@@ -262,12 +329,6 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             shortlist=self.shortlist,
             n_jobs=self.n_jobs,
         )
-
-    def _units(self) -> list[Index]:
-        names = feature_names(self)
-        if self.feature_groups is None:
-            return [np.array([j]) for j in range(len(names))]
-        return list(disjoint_groups(self.feature_groups, names).values())
 
     def _store(self, trial: Trial, runs: list[Run]) -> None:
         self.estimator_ = unwrapped(runs[-1].critic)
@@ -281,14 +342,51 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self.shortlist_ = np.flatnonzero(np.isfinite(self.pvalues_))
         self.support_ = np.nan_to_num(self.qvalues_, nan=2.0) <= self.fdr
 
-    def _check_conditional(self, trial: Trial) -> None:
+    def _check_conditional(self, trial: Trial, run: Run) -> None:
         """Diagnose the conditional model of the columns that were tested alone."""
-        self.diagnostics_ = None
+        self.diagnostics_, self.in_doubt_ = None, {}
         alone = np.sort([unit[0] for unit in trial.units if unit.size == 1])
         tested = np.intersect1d(alone, self.shortlist_)
-        if self.diagnose and tested.size:
-            self.diagnostics_ = judge(trial.conditional, trial.X, feature_names(self), tested)
-            warn_if_misfit(self.diagnostics_, stacklevel=3)
+        if not (self.diagnose and tested.size):
+            return
+        names = feature_names(self)
+        self.diagnostics_ = judge(trial.conditional, trial.X, names, tested)
+        if not trial.pvalue.needs_distribution:
+            self.in_doubt_ = self._second_look(trial, run)
+        self.warn(stacklevel=4)
+
+    def _second_look(self, trial: Trial, run: Run) -> dict[str, float]:
+        """Selected columns that would be lost if the conditional mean were corrected."""
+        corrected = RecentredConditional(trial.conditional, trial.X)
+        names, found = feature_names(self), {}
+        for k, unit in enumerate(trial.units):
+            if unit.size == 1 and self.support_[unit[0]]:
+                pvalue = trial.again(run, k, corrected)
+                if pvalue > DOUBTFUL:
+                    found[names[unit[0]]] = pvalue
+        return found
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Warn of features for which the level is not assured, as ``fit`` does.
+
+        Parameters
+        ----------
+        stacklevel : int, default=2
+            As in :func:`warnings.warn`.
+        """
+        if resolve_pvalue(self.pvalue).needs_distribution and self.diagnostics_ is not None:
+            warn_if_misfit(self.diagnostics_, stacklevel=stacklevel)
+        if not self.in_doubt_:
+            return
+        shown = list_some([f"{name!r} (p = {p:.2g})" for name, p in self.in_doubt_.items()])
+        warnings.warn(
+            f"the level is not assured for {shown}: with the mean of the conditional model "
+            "corrected for the other columns, the p-value is no longer small. Try "
+            'conditional="forest" (--conditional forest), or measure the level on this table with '
+            "sobolev.audit (sobolev audit).",
+            ConditionalModelWarning,
+            stacklevel=stacklevel,
+        )
 
     def _evidence(self) -> dict[str, Array]:
         return {
@@ -300,12 +398,14 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     def _summary_importances(self) -> Array:
         return np.asarray(as_critic(self.estimator_).feature_importances_, dtype=float)
 
+    def _feature_units(self) -> dict[str, Index]:
+        return self.units_
+
     def _notes(self) -> dict[int, str]:
         untested = np.flatnonzero(np.isnan(self.pvalues_))
-        failing = [] if self.diagnostics_ is None else self.diagnostics_.failing
-        return {int(j): "not tested" for j in untested} | dict.fromkeys(
-            failing, "the conditional model does not fit"
-        )
+        notes = {int(j): "not tested" for j in untested} | self._unit_notes
+        names = feature_names(self)
+        return notes | {names.index(name): NOT_ASSURED for name in self.in_doubt_}
 
     def result(self, feature: int | str) -> HRTResult:
         """The test of one column, such as :func:`~sobolev.plotting.plot_null` shows.
@@ -359,6 +459,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         check_option("procedure", self.procedure, PROCEDURES)
         resolve_pvalue(self.pvalue)
         resolve_scheme(self.scheme)
+        check_option("copies", self.copies, COPIES)
         check_count("n_repeats", self.n_repeats)
         if self.shortlist is not None:
             check_count("shortlist", self.shortlist)

@@ -75,6 +75,8 @@ class PValue:
     """
 
     smallest: float = 0.0
+    # Whether the whole conditional distribution must be right, not only its mean.
+    needs_distribution: ClassVar[bool] = False
 
     def of_table(self, table: NullTable, seed: int) -> float:
         """The p-value of a block given the conditional distribution; NaN if it is not used."""
@@ -91,6 +93,8 @@ class Saddlepoint(PValue):
 
     Valid if the conditional distribution of the column is right.
     """
+
+    needs_distribution: ClassVar[bool] = True
 
     def of_table(self, table: NullTable, seed: int) -> float:
         """The p-value of a block given the conditional distribution."""
@@ -150,6 +154,8 @@ class Studentised(PValue):
 @dataclass(frozen=True)
 class Robust(Saddlepoint):
     """The larger of the saddlepoint and the studentised p-value: valid if either is."""
+
+    needs_distribution: ClassVar[bool] = False
 
     def combined(self, blocks: Sequence[BlockTest]) -> float:
         """The larger of the two p-values."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -36,13 +36,19 @@ Tested = tuple[BlockTest | None, float, float, float]
 
 @dataclass(frozen=True)
 class Run:
-    """One repetition; arrays hold one entry for each unit, NaN where it was not tested."""
+    """One repetition; arrays hold one entry for each unit, NaN where it was not tested.
+
+    ``fits`` are the critics with the rows that each of them tested, ``joined`` is the number of the
+    first one that tested a unit.
+    """
 
     pvalues: Array
     statistics: Array
     null_means: Array
     null_deviations: Array
     critic: Any
+    fits: list[tuple[Any, Index]]
+    joined: Index
 
 
 @dataclass(frozen=True)
@@ -110,12 +116,15 @@ class Trial:
         edges = block_edges(self.scheme, n, n_train)
         order = rng.permutation(n) if n_train is None else np.arange(n)
         rows_seen, statistics, centres, variances = np.zeros((4, len(self.units)))
-        joined = np.zeros(len(self.units), dtype=bool)
+        joined, since = np.zeros(len(self.units), dtype=bool), np.zeros(len(self.units), np.intp)
         blocks: list[list[BlockTest]] = [[] for _ in self.units]
+        fits: list[tuple[Any, Index]] = []
         with closing(self.fits(order, edges[:-1], rng)) as critics:
             for critic, (begin, end) in zip(critics, pairwise(edges), strict=True):
                 heard(critic)
-                joined |= self._joining(critic.feature_importances_, joined)
+                new = self._joining(critic.feature_importances_, joined)
+                joined, since[new] = joined | new, len(fits)
+                fits.append((critic, order[begin:end]))
                 tested, m = np.flatnonzero(joined), end - begin
                 results = self.test(critic, order[begin:end], tested, rng)
                 for k, (block, statistic, centre, deviation) in zip(tested, results, strict=True):
@@ -135,6 +144,8 @@ class Trial:
                 centres / rows_seen,
                 np.sqrt(variances) / rows_seen,
                 critic,
+                fits,
+                since,
             )
 
     def fits(
@@ -198,6 +209,16 @@ class Trial:
             spread = table.deviation * np.sqrt(rows.size)
             block = BlockTest(log_pvalue, table.observed - table.centres, spread)
         return block, table.statistic, table.mean, table.deviation
+
+    def again(self, run: Run, k: int, conditional: Conditional) -> float:
+        """The p-value of unit k with another conditional model and the critics of a repetition."""
+        other = replace(self, conditional=conditional)
+        tests = [
+            other.test_one(self.evaluator(critic, rows), rows, k, seed=0)[0]
+            for critic, rows in run.fits[run.joined[k] :]
+        ]
+        blocks = [block for block in tests if block is not None]
+        return self.pvalue.combined(blocks) if blocks else 1.0
 
     def evaluator(self, critic: Any, rows: Index) -> Any:
         """The statistic on the given rows."""

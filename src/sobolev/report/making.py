@@ -82,7 +82,7 @@ def make_result(
         table["kind"] = table["feature"].map(kinds).fillna(table["kind"])
     facts = {"name": "data", "rows": len(X), "columns": np.shape(X)[1], "features": len(table)}
     found = {"hrt": _hrt, "knockoffs": _knockoffs, "rank": _rank}[method](selector)
-    said = list(_misfits(selector, method) if warnings is None else warnings)
+    said = list(_misfits(selector) if warnings is None else warnings)
     if is_partial:
         said.insert(0, INTERRUPTED)
     seed = getattr(selector, "random_state", None)
@@ -183,17 +183,15 @@ def _response_names(y: Any) -> tuple[str, ...]:
     return tuple(f"y[{k}]" for k in range(np.shape(y)[1]))
 
 
-def _misfits(selector: Any, method: str) -> list[str]:
-    """What the selector warned of: columns whose model or knockoffs do not fit."""
-    diagnostics = getattr(selector, "diagnostics_", None)
-    if diagnostics is None:
-        return []
-    if method == "hrt":
-        from sobolev.conditionals.diagnostics import warn_if_misfit
-    else:
-        from sobolev.knockoffs.diagnostics import warn_if_misfit  # type: ignore[assignment]
+def _misfits(selector: Any) -> list[str]:
+    """What the selector warned of: features for which the level is not assured."""
     with warnings_module.catch_warnings(record=True, action="always") as caught:
-        warn_if_misfit(diagnostics)
+        if hasattr(selector, "warn"):
+            selector.warn()
+        elif getattr(selector, "diagnostics_", None) is not None:
+            from sobolev.knockoffs.diagnostics import warn_if_misfit
+
+            warn_if_misfit(selector.diagnostics_)
     return [sentence(str(item.message)) for item in caught]
 
 

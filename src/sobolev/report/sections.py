@@ -11,6 +11,8 @@ from sobolev.report import text
 from sobolev.report.pictures import audit_picture
 from sobolev.report.result import Picture, SelectionResult
 from sobolev.report.svg import inline_svg
+from sobolev.summary import not_assured
+from sobolev.validation import list_some
 
 # Up to this number set-aside columns are listed openly; more are folded away.
 MAX_LISTED = 12
@@ -71,11 +73,14 @@ def warnings(warnings: Sequence[str]) -> str:
 
 
 def verdict(result: SelectionResult) -> str:
-    """The verdict of the audit, below the headline; empty without an audit."""
-    if result.audit is None:
-        return ""
-    kind = "verdict" if result.audit.passed else "verdict failed"
-    return f'<p class="{kind}">Audit: {unbroken(result.audit.verdict)}</p>\n'
+    """What is not assured, and the verdict of the audit, below the headline; or nothing."""
+    found = ""
+    if unsure := not_assured(result.table):
+        found += f'<p class="verdict failed">Not assured for {escape(list_some(unsure))}.</p>\n'
+    if result.audit is not None:
+        kind = "verdict" if result.audit.passed else "verdict failed"
+        found += f'<p class="{kind}">Audit: {unbroken(result.audit.verdict)}</p>\n'
+    return found
 
 
 def audit(result: SelectionResult) -> str:

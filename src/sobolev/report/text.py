@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sobolev.report.result import SelectionResult
+from sobolev.summary import not_assured
 from sobolev.validation import list_some
 
 if TYPE_CHECKING:
@@ -37,14 +38,29 @@ _CRITICS = {
     "neural": "a neural network as critic (NeuralSIC)",
 }
 _CONDITIONALS = {
-    "auto": "class probabilities for columns with at most ten values, ridge regression with "
-    "resampled residuals for the others",
+    "auto": "logistic or ridge regression with resampled residuals where these fit, the leaf "
+    "weights of a random forest where they do not",
+    "forest": "the leaf weights of a random forest",
     "mixed": "class probabilities for columns with at most ten values, ridge regression with "
     "resampled residuals for the others",
     "gaussian": "a joint normal distribution",
     "residual": "ridge regression with resampled residuals",
     "categorical": "class probabilities",
     "neural": "a neural network",
+}
+# Why the level is not assured for a feature, by the check that found it.
+_SECOND_LOOK = (
+    "their selection depends on the model of the columns; with its mean corrected, the p-value is "
+    "no longer small"
+)
+_PVALUES = {
+    "saddlepoint": "by a saddlepoint approximation",
+    "montecarlo": "by simulation",
+    "studentised": "from the differences between the statistic and its conditional mean, divided "
+    "by the spread seen in the data",
+    "robust": "by a saddlepoint approximation; the p-value reported is the larger of this and of "
+    "the studentised sum of the differences between the statistic and its conditional mean, which "
+    "is valid if either the distribution or the conditional mean is right",
 }
 _SAMPLERS = {
     "auto": "chosen by the type of the columns",
@@ -66,7 +82,8 @@ _PROCEDURES = {
 _ASSUMPTIONS = {
     "hrt": {
         "A wrong model of the features.": "The p-values are valid if the model of each feature "
-        "given the others is right. Take any warning above about columns that do not fit seriously."
+        "given the others is right, at least in its mean. An audit (sobolev audit) measures the "
+        "level on the columns of this table."
     },
     "knockoffs": {
         "A wrong model of the features.": "The level holds if the knockoffs imitate the features "
@@ -150,12 +167,12 @@ def _hrt(result: SelectionResult) -> list[str]:
     if m < len(result.table):
         text.append(f"Only the {m} features most important on the training rows were tested.")
     conditional = str(settings.get("conditional", "auto"))
-    simulated = settings.get("pvalue") == "montecarlo"
+    how = _PVALUES[str(settings.get("pvalue", "robust"))]
     text.append(
         "On the held-out rows each feature in turn was replaced by draws from a model of its "
         f"distribution given all others ({_CONDITIONALS.get(conditional, conditional)}). Its "
         "p-value is the probability that the statistic with draws is at least as large as with the "
-        f"observed values, by {'simulation' if simulated else 'a saddlepoint approximation'}."
+        f"observed values, {how}."
     )
     if int(settings.get("n_repeats") or 1) > 1:
         text.append(
@@ -165,6 +182,8 @@ def _hrt(result: SelectionResult) -> list[str]:
     procedure = _PROCEDURES[settings.get("procedure", "bh")]
     level = percent(result.fdr or 0)
     text.append(f"The p-values were adjusted by {procedure} at a false discovery rate of {level}.")
+    if unsure := not_assured(result.table):
+        text.append(f"The level is not assured for {list_some(unsure)}: {_SECOND_LOOK}.")
     return text
 
 
@@ -220,6 +239,12 @@ def guarantee(result: SelectionResult) -> str:
             f"discovery rate of {percent(round(result.audit.fdr, 2))}. Read the selection as a "
             "ranking, or use another model of the columns."
         )
+    if unsure := not_assured(result.table):
+        return (
+            f"The level of {level} is not assured for {list_some(unsure)}: {_SECOND_LOOK}. Take "
+            "them out, use another model of the columns, or measure the level on this table with "
+            "an audit."
+        )
     text = (
         f"The level of the run, {level}, was set before the result was seen: on average over "
         f"repeated studies at most {level} of the selected features are false. The slider is for "
@@ -251,7 +276,7 @@ def doubts(result: SelectionResult) -> list[tuple[str, str]]:
         "Unmeasured variables.": "A selected feature is associated with the response given the "
         "other columns of this table. It need not be a cause.",
         "Features that are nearly copies.": "Given its copy, a feature adds little: both can be "
-        "missed. Test them as a group.",
+        "missed. Exact and near copies are tested as one feature, more distant ones are not.",
     }
     if result.method == "rank":
         found["Features that are nearly copies."] = (

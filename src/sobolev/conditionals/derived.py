@@ -1,0 +1,91 @@
+"""Conditional models made from fitted ones: tabulated for many tests, or with a corrected mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from sobolev._typing import Array, Index
+from sobolev.conditionals._checks import moments
+from sobolev.conditionals.base import Conditional
+from sobolev.conditionals.ridge import RidgeColumns
+
+# Largest and smallest probability of a value after the mean of two values was corrected.
+LEAST_PROBABILITY = 1e-3
+
+
+class TabulatedConditional(Conditional):
+    """The distributions of all fitted rows, for many tests of the same table.
+
+    Parameters
+    ----------
+    model : Conditional
+        Fitted model.
+    X : array of shape (n, d)
+        The rows that it was fitted to.
+    units : iterable of array of int
+        Columns, alone or together, whose distributions are tabulated.
+    """
+
+    def __init__(self, model: Conditional, X: Array, units: Iterable[Index]) -> None:
+        self.n_rows_, self.n_features_in_ = X.shape
+        rows = np.arange(X.shape[0])
+        self._tables: dict[tuple[int, ...], tuple[Array, Array]] = {}
+        for unit in units:
+            if unit.size == 1:
+                found = model.distribution(X, int(unit[0]), rows)
+            else:
+                found = model.joint_distribution(X, unit, rows)
+            self._tables[tuple(unit.tolist())] = found
+
+    def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
+        """Nodes and weights from the table."""
+        return self.joint_distribution(X, np.array([j]), rows)
+
+    def joint_distribution(self, X: Array, columns: Index, rows: Index) -> tuple[Array, Array]:
+        """Nodes and weights from the table."""
+        nodes, weights = self._tables[tuple(columns.tolist())]
+        return nodes[rows], weights[rows]
+
+
+class RecentredConditional(Conditional):
+    """The distributions of another model with their means corrected.
+
+    If the differences between a column and the means of its distributions can be predicted from the
+    other columns by ridge regression, their leave-one-out predictions are added to the means.
+
+    Parameters
+    ----------
+    model : Conditional
+        Fitted model.
+    X : array of shape (n, d)
+        The rows that it was fitted to.
+    """
+
+    def __init__(self, model: Conditional, X: Array) -> None:
+        self.model, self.X_ = model, X
+        self.n_rows_, self.n_features_in_ = X.shape
+        self._shifts: dict[int, Array] = {}
+
+    def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
+        """Shifted nodes; two values get other probabilities instead."""
+        nodes, weights = self.model.distribution(X, j, rows)
+        shift = self._shift(j)[rows]
+        if nodes.shape[1] == 2:
+            step = nodes[:, 1] - nodes[:, 0]
+            high = weights[:, 1] + shift / np.where(step != 0, step, 1.0)
+            high = np.clip(high, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+            return nodes, np.column_stack([1 - high, high])
+        return nodes + shift[:, None], weights
+
+    def _shift(self, j: int) -> Array:
+        """Leave-one-out prediction of the difference between column j and its mean."""
+        if j not in self._shifts:
+            everywhere = np.arange(self.X_.shape[0])
+            mean, _ = moments(*self.model.distribution(self.X_, j, everywhere))
+            difference = self.X_[:, j] - mean
+            rest = np.delete(self.X_, j, axis=1)
+            ridge = RidgeColumns.fit(np.column_stack([rest, difference]))
+            self._shifts[j] = difference - ridge.scale[-1] * ridge.residuals[:, -1]
+        return self._shifts[j]
