@@ -28,11 +28,15 @@ def broken(monkeypatch, short):
     """A selector that selects everything, with an alternative that selects nothing if asked."""
 
     def support(self):
-        return np.full(self.n_features_in_, self.conditional != "gaussian")
+        return np.full(self.n_features_in_, self.procedure != "by")
 
     def break_it(*labels):
         monkeypatch.setattr(HRTSelector, "get_support", lambda self, indices=False: support(self))
-        others = [(label, HRTSelector(conditional=label, random_state=0)) for label in labels]
+        procedures = [(label, "by" if label == "gaussian" else "bh") for label in labels]
+        others = [
+            (label, HRTSelector(conditional=label, procedure=procedure, random_state=0))
+            for label, procedure in procedures
+        ]
         monkeypatch.setattr(HRTSelector, "alternatives", lambda self: others, raising=False)
 
     return break_it

@@ -224,7 +224,8 @@ def test_results_are_renewed_but_files_of_others_are_kept(run, table, here):
         (["--method", "rank", "--draws", "3"], "--draws belongs to"),
         (["--fdr", "1.5"], "--fdr 1.5 must lie"),
         (["--test-size", "0.95"], "--test-size 0.95 must lie"),
-        (["--groups", "g=x1,site"], "group 'g' has numeric columns beside"),
+        (["--method", "knockoffs", "--conditional", "forest"], "--conditional belongs to"),
+        (["--method", "rank", "--copies", "keep"], "--copies belongs to"),
     ],
 )
 def test_options_that_do_not_go_together(run, table, here, options, message):
@@ -296,3 +297,17 @@ def test_interrupted_before_there_is_anything_to_keep(run, table, here, monkeypa
     assert done.code == 130
     assert done.err.strip() == "sobolev: interrupted"
     assert not (here / "data-sobolev").exists()
+
+
+def test_a_group_may_mix_kinds(run, table, here):
+    done = run("select", table, "-t", "y", "--groups", "g=x1,site", "--no-report", "--json")
+    assert done.code == 0, done.err
+    (row,) = [r for r in json.loads(done.out)["features"] if r["feature"] == "g"]
+    assert row["pvalue"] is not None
+
+
+@pytest.mark.parametrize("option", [["--conditional", "forest"], ["--copies", "keep"]])
+def test_the_model_of_the_columns_can_be_chosen(run, table, option):
+    done = run("select", table, "-t", "y", *option, "--no-report", "--json")
+    assert done.code == 0, done.err
+    assert " ".join(option) in json.loads(done.out)["settings"]["command"]

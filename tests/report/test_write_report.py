@@ -89,8 +89,9 @@ def test_a_predictor_as_critic_has_tests_but_no_effects(data):
 
 def test_misfits_are_warned_of_unless_the_caller_says_otherwise(data):
     X, y = data
-    X = X.assign(skewed=np.exp(4 * X["x7"]))
-    hrt = HRTSelector(ConvexSIC(lam=0.02), conditional="gaussian", random_state=0)
+    X = X.assign(skewed=np.exp(4 * X["x7"] + np.random.default_rng(0).standard_normal(len(X))))
+    settings = {"conditional": "gaussian", "pvalue": "saddlepoint", "copies": "keep"}
+    hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0, **settings)
     with pytest.warns(UserWarning, match="does not fit"):
         hrt.fit(X, y)
     (said,) = make_result(hrt, X, y, pictures=False).warnings
