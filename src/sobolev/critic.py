@@ -13,15 +13,16 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sobolev._typing import Array, Index
 from sobolev.targets import resolve_target
 
-# The statistics of a held-out row: the penalised witness, or the paper's witness itself.
-STATISTICS = ("risk", "witness")
+# The statistics of a held-out row: the penalised witness, the witness of the paper, or the witness
+# of the residual of the response given the other columns.
+STATISTICS = ("risk", "witness", "residual")
 # Values of a column between which the statistic of a predictor is interpolated linearly.
 N_NODES = 24
 
@@ -53,6 +54,12 @@ class Evaluator(Protocol):
         """Where to evaluate between two values, and how to interpolate.
 
         The rule is "chebyshev" or "piecewise" (linear).
+        """
+
+    def residual(self, predicted: Array) -> Evaluator:
+        """The same rows with the statistic (psi(y) - predicted)' h(x), for f = h(x)' psi(y).
+
+        ``predicted`` has shape (n, k). Only ``statistic="residual"`` of the test needs it.
         """
 
 
@@ -91,6 +98,13 @@ class Critic(Protocol):
 
     def evaluator(self, X: Array, y: Any, statistic: str) -> Evaluator:
         """The statistic of checked rows as a function of some of the columns."""
+
+    def predict_without(self, columns: Index, X: Array, y: Any, X_new: Array) -> Array:
+        """Encoded responses (m, k) of new rows, predicted without some of the columns.
+
+        X and y are the rows that the critic was fitted to. Only ``statistic="residual"`` of the
+        test needs it.
+        """
 
 
 class CriticMixin:
@@ -189,6 +203,13 @@ class PredictorCritic:
         """The statistic of checked rows as a function of some of the columns."""
         return PredictorEvaluator(self.estimator, X, y)
 
+    def predict_without(self, columns: Index, X: Array, y: Any, X_new: Array) -> Array:
+        """Predictions, or probabilities, by a copy that was fitted without the columns."""
+        fresh = clone(self.estimator).fit(np.delete(X, columns, axis=1), y)
+        predict = fresh.predict_proba if is_classifier(fresh) else fresh.predict
+        found: Array = np.asarray(predict(np.delete(X_new, columns, axis=1)), dtype=float)
+        return found.reshape(X_new.shape[0], -1)
+
 
 class FrozenCritic:
     """A fitted estimator in :class:`~sklearn.frozen.FrozenEstimator`: it is never fitted again."""
@@ -232,6 +253,13 @@ class FrozenCritic:
         """The statistic of checked rows as a function of some of the columns."""
         return self.critic.evaluator(X, y, statistic)
 
+    def predict_without(self, columns: Index, X: Array, y: Any, X_new: Array) -> Array:
+        """Not possible: a frozen estimator is not fitted again."""
+        raise ValueError(
+            'statistic="residual" fits the estimator again without each column, which a '
+            'FrozenEstimator forbids; use statistic="risk".'
+        )
+
 
 class PredictorEvaluator:
     """Minus the squared error of a regressor, or the log-likelihood of a classifier."""
@@ -261,6 +289,14 @@ class PredictorEvaluator:
                 f"{type(estimator).__name__} cannot be tested: it has neither a critic nor predict."
             )
         self.y = np.asarray(y).reshape(X.shape[0], -1)
+        self.residuals: Array | None = None
+
+    def residual(self, predicted: Array) -> PredictorEvaluator:
+        """See :class:`Evaluator`."""
+        found = copy(self)
+        y = self.y if self.codes is None else np.eye(predicted.shape[1])[self.codes]
+        found.residuals = y.astype(float) - predicted
+        return found
 
     def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:
         """Quantiles of the column, where the data are, and both ends."""
@@ -280,6 +316,10 @@ class PredictorEvaluator:
         stacked = np.tile(self.X.astype(float, copy=False), (Q, 1))
         stacked.reshape(Q, n, -1)[:, :, columns] = values
         rows = stacked if self.names is None else pd.DataFrame(stacked, columns=self.names)
+        if self.residuals is not None:
+            predict = self.estimator.predict if self.codes is None else self.estimator.predict_proba
+            h = np.asarray(predict(rows), dtype=float).reshape(Q, n, -1)
+            return np.einsum("qnk,nk->nq", h, self.residuals)
         if self.codes is not None:
             p = np.asarray(self.estimator.predict_proba(rows)).reshape(Q, n, -1)
             chosen = p[:, np.arange(n), self.codes]

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from sobolev._random import RandomState
 from sobolev._standardize import Standardizer
-from sobolev._typing import Array
+from sobolev._typing import Array, Index
 from sobolev.convex.evaluation import ConvexEvaluator
 from sobolev.convex.feature_maps import AutoMap
 from sobolev.convex.fitting import Critic, row_risk
+from sobolev.convex.refit import predict_without
 from sobolev.convex.solvers import resolve_solver
 from sobolev.convex.training import check_parameters, forget, prepare, train
 from sobolev.criterion import Explanation
@@ -292,6 +293,10 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         """
         check_is_fitted(self, "feature_importances_")
         return ConvexEvaluator(self, X, y, statistic)
+
+    def predict_without(self, columns: Index, X: Array, y: Any, X_new: Array) -> Array:
+        """Encoded responses of new rows, predicted by a critic of the other columns only."""
+        return predict_without(self, columns, X, y, X_new)
 
     def _rows(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Standardised rows and the encoded response."""

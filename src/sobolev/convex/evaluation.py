@@ -6,6 +6,7 @@ columns are replaced (a kernel by a factor, a Fourier feature by a phase).
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,6 +61,12 @@ class ConvexEvaluator:
         per_node = scaled.reshape(*nodes.shape[:2], found.size).transpose(1, 0, 2)
         h = [self.critic(with_columns(self.z, found, values)) for values in per_node]
         return self._of_h(np.stack(h, axis=1))
+
+    def residual(self, predicted: Array) -> ConvexEvaluator:
+        """See :class:`~sobolev.critic.Evaluator`."""
+        found = copy(self)
+        found.psi, found.statistic = self.psi - predicted, "witness"
+        return found
 
     def _linear_part(self, columns: Index, values: Array) -> Array:
         """The linear block with the columns replaced, minus the mean of the map, (n, Q, k)."""

@@ -27,7 +27,7 @@ from sobolev.critic import STATISTICS, as_critic, unwrapped
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
 from sobolev.inference.schemes import Split, block_edges, resolve_pvalue, resolve_scheme
-from sobolev.inference.trial import Run, Trial
+from sobolev.inference.trial import Block, Run, Trial
 from sobolev.summary import NOT_ASSURED, SummaryMixin
 from sobolev.validation import (
     feature_names,
@@ -83,9 +83,12 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         The model of each column given the others, see :mod:`sobolev.conditionals`.
     fdr : float, default=0.1
         Level of the false discovery rate.
-    statistic : {"risk", "witness"}, default="risk"
+    statistic : {"risk", "witness", "residual"}, default="risk"
         Statistic of a held-out row: the penalised witness, or the witness of the paper. For
-        predictors it is minus the loss.
+        predictors both are minus the loss. "residual" is doubly robust: the critic times the
+        residual of the response given the other columns, from a critic that is fitted again without
+        the column. Its mean under the null hypothesis is zero up to a product of two errors, of the
+        conditional model and of that critic; it takes more time and finds less.
     pvalue : {"robust", "saddlepoint", "studentised", "montecarlo"} or MonteCarlo, default="robust"
         How the p-value is found. "saddlepoint" and "montecarlo" (with the number of draws set by
         :class:`~sobolev.inference.MonteCarlo`) are valid if the conditional distribution of the
@@ -278,15 +281,20 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         return copy.set_params(conditional=FrozenEstimator(model))
 
     def alternatives(self) -> list[tuple[str, HRTSelector]]:
-        """Copies with other conditional models, which an audit tries if this one fails."""
+        """Copies with other models, which an audit tries in this order if this one fails."""
         offered = {
             "a forest for every column": {"conditional": "forest"},
             "a linear model for every column": {"conditional": "mixed"},
+            "a forest, and responses less what the other columns predict": {
+                "conditional": "forest",
+                "statistic": "residual",
+            },
         }
+        own = self.get_params(deep=False)
         return [
             (label, clone(self).set_params(**parameters))
             for label, parameters in offered.items()
-            if parameters["conditional"] != self.conditional
+            if any(own[name] != value for name, value in parameters.items())
         ]
 
     def _read(
@@ -538,10 +546,10 @@ def hrt_test(
     trial = selector._trial(X, y, [unit])
     rng = check_generator(random_state)
     order, n_train = rng.permutation(X.shape[0]), int(block_edges(trial.scheme, len(X), None)[0])
-    critic, rows = trial.first_fit(order[:n_train], rng), order[n_train:]
+    held_out = Block(trial.first_fit(order[:n_train], rng), order[:n_train], order[n_train:])
     seed = int(rng.integers(2**63))
     name = " + ".join(names[j] for j in unit)
-    block, *moments = trial.test_one(trial.evaluator(critic, rows), rows, 0, seed)
+    block, *moments = trial.test_one(trial.evaluator(held_out), held_out, 0, seed)
     found, mean, deviation = moments
     pvalue = 1.0 if block is None else trial.pvalue.combined([block])
     return HRTResult(found, pvalue, mean, deviation, name)

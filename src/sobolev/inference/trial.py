@@ -35,11 +35,19 @@ Tested = tuple[BlockTest | None, float, float, float]
 
 
 @dataclass(frozen=True)
+class Block:
+    """A critic, the rows that it was fitted to, and the rows that it tests."""
+
+    critic: Any
+    train: Index
+    rows: Index
+
+
+@dataclass(frozen=True)
 class Run:
     """One repetition; arrays hold one entry for each unit, NaN where it was not tested.
 
-    ``fits`` are the critics with the rows that each of them tested, ``joined`` is the number of the
-    first one that tested a unit.
+    ``joined`` is the number of the first block that tested a unit.
     """
 
     pvalues: Array
@@ -47,7 +55,7 @@ class Run:
     null_means: Array
     null_deviations: Array
     critic: Any
-    fits: list[tuple[Any, Index]]
+    fits: list[Block]
     joined: Index
 
 
@@ -118,15 +126,15 @@ class Trial:
         rows_seen, statistics, centres, variances = np.zeros((4, len(self.units)))
         joined, since = np.zeros(len(self.units), dtype=bool), np.zeros(len(self.units), np.intp)
         blocks: list[list[BlockTest]] = [[] for _ in self.units]
-        fits: list[tuple[Any, Index]] = []
+        fits: list[Block] = []
         with closing(self.fits(order, edges[:-1], rng)) as critics:
             for critic, (begin, end) in zip(critics, pairwise(edges), strict=True):
                 heard(critic)
                 new = self._joining(critic.feature_importances_, joined)
                 joined, since[new] = joined | new, len(fits)
-                fits.append((critic, order[begin:end]))
+                fits.append(Block(critic, order[:begin], order[begin:end]))
                 tested, m = np.flatnonzero(joined), end - begin
-                results = self.test(critic, order[begin:end], tested, rng)
+                results = self.test(fits[-1], tested, rng)
                 for k, (block, statistic, centre, deviation) in zip(tested, results, strict=True):
                     if block is not None:  # a flat table says nothing
                         blocks[k].append(block)
@@ -184,45 +192,50 @@ class Trial:
     def _fit(self, critic: Any, rows: Index) -> Any:
         return critic.fit_validated(self.X[rows], take_rows(self.y, rows))
 
-    def test(
-        self, critic: Any, rows: Index, tested: Index, rng: np.random.Generator
-    ) -> list[Tested]:
+    def test(self, block: Block, tested: Index, rng: np.random.Generator) -> list[Tested]:
         """The block (None: a flat table), statistic, its null mean and deviation, by unit."""
-        evaluator = self.evaluator(critic, rows)
+        evaluator = self.evaluator(block)
         seeds = rng.integers(2**63, size=tested.size)
-        threads = rows.size >= THREAD_ROWS or evaluator.slow
+        threads = block.rows.size >= THREAD_ROWS or evaluator.slow
         with threadpool_limits(1, user_api="blas"):
             run = Parallel(n_jobs=self.n_jobs if threads else 1, prefer="threads")
             return list(
                 run(
-                    delayed(self.test_one)(evaluator, rows, int(k), int(seed))
+                    delayed(self.test_one)(evaluator, block, int(k), int(seed))
                     for k, seed in zip(tested, seeds, strict=True)
                 )
             )
 
-    def test_one(self, evaluator: Any, rows: Index, k: int, seed: int) -> Tested:
-        """The test of unit k on the given rows."""
-        table = self.table(evaluator, rows, k)
-        block = None
+    def test_one(self, evaluator: Any, block: Block, k: int, seed: int) -> Tested:
+        """The test of unit k on the rows of a block."""
+        if self.statistic == "residual":  # of the response given the other columns
+            y = take_rows(self.y, block.train)
+            predicted = block.critic.predict_without(
+                self.units[k], self.X[block.train], y, self.X[block.rows]
+            )
+            evaluator = evaluator.residual(predicted)
+        table = self.table(evaluator, block.rows, k)
+        found = None
         if not table.is_flat:  # otherwise the critic of this block does not use the unit
             log_pvalue = float(np.log(self.pvalue.of_table(table, seed)))
-            spread = table.deviation * np.sqrt(rows.size)
-            block = BlockTest(log_pvalue, table.observed - table.centres, spread)
-        return block, table.statistic, table.mean, table.deviation
+            spread = table.deviation * np.sqrt(block.rows.size)
+            found = BlockTest(log_pvalue, table.observed - table.centres, spread)
+        return found, table.statistic, table.mean, table.deviation
 
     def again(self, run: Run, k: int, conditional: Conditional) -> float:
         """The p-value of unit k with another conditional model and the critics of a repetition."""
         other = replace(self, conditional=conditional)
         tests = [
-            other.test_one(self.evaluator(critic, rows), rows, k, seed=0)[0]
-            for critic, rows in run.fits[run.joined[k] :]
+            other.test_one(self.evaluator(block), block, k, seed=0)[0]
+            for block in run.fits[run.joined[k] :]
         ]
         blocks = [block for block in tests if block is not None]
         return self.pvalue.combined(blocks) if blocks else 1.0
 
-    def evaluator(self, critic: Any, rows: Index) -> Any:
-        """The statistic on the given rows."""
-        return critic.evaluator(self.X[rows], take_rows(self.y, rows), self.statistic)
+    def evaluator(self, block: Block) -> Any:
+        """The statistic on the rows of a block."""
+        statistic = "witness" if self.statistic == "residual" else self.statistic
+        return block.critic.evaluator(self.X[block.rows], take_rows(self.y, block.rows), statistic)
 
     def table(self, evaluator: Any, rows: Index, k: int) -> NullTable:
         """The null distribution of unit k on the given rows (Alg. 4, the simulated columns)."""

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 from sobolev._parameters import check_number, check_option
 from sobolev._random import RandomState
 from sobolev._sample import Sample, spread
-from sobolev._typing import AnyArray, Array
+from sobolev._typing import AnyArray, Array, Index
 from sobolev.criterion import Decomposition, Explanation, Groups
 from sobolev.neural._base import NeuralEstimator
 from sobolev.neural.critics import BilinearCritic, resolve_critic
@@ -235,6 +236,20 @@ class NeuralSIC(NeuralEstimator):
     def evaluator(self, X: Array, y: Any, statistic: str) -> NeuralEvaluator:
         """The statistic of checked rows as a function of some of the columns."""
         return NeuralEvaluator(self, X, y, statistic)
+
+    def predict_without(self, columns: Index, X: Array, y: Any, X_new: Array) -> Array:
+        """Encoded responses of new rows, by a copy that was fitted without the columns."""
+        fresh = clone(self).set_params(lam=self.lam_, feature_groups=None)
+        fresh.fit_validated(np.delete(X, columns, axis=1), y)
+        if any(e.network.pairs for e in fresh._ensembles):
+            raise ValueError(
+                'statistic="residual" needs a critic h(x)\' psi(y), but this one is a critic of '
+                '(x, y); use statistic="risk".'
+            )
+        z = fresh.standardizer_.transform(np.delete(X_new, columns, axis=1))
+        h = np.concatenate([network_values(e.network, z, None) for e in fresh._ensembles])
+        found: Array = fresh.rho_ * np.asarray(h.mean(axis=0), dtype=float).T
+        return found
 
     # -- details ---------------------------------------------------------------------------------
 

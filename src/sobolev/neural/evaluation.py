@@ -6,6 +6,7 @@ network is evaluated from there.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -62,6 +63,12 @@ class NeuralEvaluator:
         rule = self._exact if self.exact else self._paired
         chunks = gen_batches(values.shape[0], step)
         return np.concatenate([rule(rows, found, values[rows]) for rows in chunks])
+
+    def residual(self, predicted: Array) -> NeuralEvaluator:
+        """See :class:`~sobolev.critic.Evaluator`."""
+        found = copy(self)
+        found.psi, found.statistic = self.psi - predicted, "witness"
+        return found
 
     def _exact(self, rows: slice, columns: Index, values: Array) -> Array:
         """Critics h(x)' psi(y): expectations over the response are exact."""
