@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from sobolev._random import RandomState
 from sobolev._typing import Array, Index
 from sobolev.conditionals.base import Conditional, WithoutColumn, cross_fitted, fold_numbers
+from sobolev.conditionals.logistic import LogisticColumns
 
-# Values of the parameter C of the default classifier.
+# Values of the parameter C of the default classifier, ascending.
 STRENGTHS = (0.003, 0.03, 0.3)
 # Weight of the marginal frequencies in each distribution, so that no probability is zero.
 SMOOTHING = 0.01
@@ -29,8 +27,8 @@ class CategoricalConditional(Conditional):
     Parameters
     ----------
     classifier : estimator or None, default=None
-        Classifier with ``predict_proba``; None is logistic regression with a penalty chosen by the
-        out-of-fold likelihood.
+        Classifier with ``predict_proba``; None is logistic regression on the standardised other
+        columns, with a penalty chosen by the out-of-fold likelihood.
     n_folds : int, default=5
         Number of folds; a fitted row is predicted by the fit without its fold.
     random_state : int, Generator, RandomState or None, default=0
@@ -54,6 +52,7 @@ class CategoricalConditional(Conditional):
         """Store the rows; the model of a column is fitted on first use."""
         self.X_ = X
         self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
+        self._logistic = LogisticColumns.fit(X) if self.classifier is None else None
         self._columns: dict[int, tuple[Array, Array, Any]] = {}
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
@@ -66,27 +65,28 @@ class CategoricalConditional(Conditional):
         """The values of column j, out-of-fold probabilities, and the model for new rows."""
         if j not in self._columns:
             values, codes = np.unique(self.X_[:, j], return_inverse=True)
-            rest = np.delete(self.X_, j, axis=1)
             frequencies = np.bincount(codes) / codes.size
-            best, chosen = -np.inf, None
-            for classifier in self._candidates():
-                held_out = self._out_of_fold(classifier, rest, codes, frequencies)
-                likelihood = float(np.log(held_out[np.arange(codes.size), codes]).sum())
-                if likelihood > best:
-                    best, chosen = likelihood, (classifier, held_out)
-            assert chosen is not None
-            # The classifier is fitted to all rows on first use by a new row.
-            model = partial(_probabilities, chosen[0], rest, codes, frequencies)
-            self._columns[j] = (values, chosen[1], WithoutColumn(model, j))
+            learned = self._regression if self.classifier is None else self._classification
+            self._columns[j] = (values, *learned(j, codes, frequencies))
         return self._columns[j]
 
-    def _candidates(self) -> list[Any]:
-        if self.classifier is not None:
-            return [self.classifier]
-        return [
-            make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=300))
-            for C in STRENGTHS
-        ]
+    # The model for new rows is fitted to all rows when it is called.
+
+    def _regression(self, j: int, codes: Index, frequencies: Array) -> tuple[Array, Any]:
+        if min(self.n_features_in_, frequencies.size) == 1:  # nothing to learn: the frequencies
+            return np.tile(frequencies, (codes.size, 1)), partial(_tiled, frequencies)
+        assert self._logistic is not None
+        path = _smoothed(self._logistic.held_out(j, codes, self.folds_, STRENGTHS), frequencies)
+        likelihoods = np.log(path[:, np.arange(codes.size), codes]).sum(axis=1)
+        best = int(np.argmax(likelihoods))
+        model = partial(_predicted, self._logistic, j, codes, STRENGTHS[best], frequencies)
+        return path[best], model
+
+    def _classification(self, j: int, codes: Index, frequencies: Array) -> tuple[Array, Any]:
+        rest = np.delete(self.X_, j, axis=1)
+        held_out = self._out_of_fold(self.classifier, rest, codes, frequencies)
+        model = partial(_probabilities, self.classifier, rest, codes, frequencies)
+        return held_out, WithoutColumn(model, j)
 
     def _out_of_fold(self, classifier: Any, rest: Array, codes: Index, frequencies: Array) -> Array:
         held_out = np.empty((codes.size, frequencies.size))
@@ -98,14 +98,28 @@ class CategoricalConditional(Conditional):
         return held_out
 
 
+def _tiled(frequencies: Array, X: Array) -> Array:
+    return np.tile(frequencies, (X.shape[0], 1))
+
+
+def _predicted(
+    logistic: LogisticColumns, j: int, codes: Index, strength: float, frequencies: Array, X: Array
+) -> Array:
+    return _smoothed(logistic.predict(j, codes, strength, X), frequencies)
+
+
+def _smoothed(found: Array, frequencies: Array) -> Array:
+    return np.asarray((1 - SMOOTHING) * found + SMOOTHING * frequencies)
+
+
 def _probabilities(
     classifier: Any, rest: Array, codes: Index, frequencies: Array, asked: Array
 ) -> Array:
     """Smoothed probabilities of all values, also of values that a fold does not contain."""
     if rest.shape[1] == 0 and np.ptp(codes) > 0:  # no other column: the frequencies
-        return np.tile(frequencies, (asked.shape[0], 1))
+        return _tiled(frequencies, asked)
     found = fitted_probabilities(classifier, rest, codes, asked, frequencies.size)
-    return np.asarray((1 - SMOOTHING) * found + SMOOTHING * frequencies)
+    return _smoothed(found, frequencies)
 
 
 def fitted_probabilities(
