@@ -53,7 +53,8 @@ class RecentredConditional(Conditional):
     """The distributions of another model with their means corrected.
 
     If the differences between a column and the means of its distributions can be predicted from the
-    other columns by ridge regression, their leave-one-out predictions are added to the means.
+    other columns by ridge regression, their leave-one-out predictions are added to the means, and
+    the widths shrink as the differences do.
 
     Parameters
     ----------
@@ -66,26 +67,30 @@ class RecentredConditional(Conditional):
     def __init__(self, model: Conditional, X: Array) -> None:
         self.model, self.X_ = model, X
         self.n_rows_, self.n_features_in_ = X.shape
-        self._shifts: dict[int, Array] = {}
+        self._corrections: dict[int, tuple[Array, float]] = {}
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
-        """Shifted nodes; two values get other probabilities instead."""
+        """Moved and narrowed nodes; two values get other probabilities instead."""
         nodes, weights = self.model.distribution(X, j, rows)
-        shift = self._shift(j)[rows]
+        shift, narrower = self._correction(j)
         if nodes.shape[1] == 2:
             step = nodes[:, 1] - nodes[:, 0]
-            high = weights[:, 1] + shift / np.where(step != 0, step, 1.0)
+            high = weights[:, 1] + shift[rows] / np.where(step != 0, step, 1.0)
             high = np.clip(high, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
             return nodes, np.column_stack([1 - high, high])
-        return nodes + shift[:, None], weights
+        mean = moments(nodes, weights)[0][:, None]
+        return mean + shift[rows, None] + narrower * (nodes - mean), weights
 
-    def _shift(self, j: int) -> Array:
-        """Leave-one-out prediction of the difference between column j and its mean."""
-        if j not in self._shifts:
+    def _correction(self, j: int) -> tuple[Array, float]:
+        """What to add to the mean of column j in each row, and the factor of its width."""
+        if j not in self._corrections:
             everywhere = np.arange(self.X_.shape[0])
             mean, _ = moments(*self.model.distribution(self.X_, j, everywhere))
-            difference = self.X_[:, j] - mean
+            before = self.X_[:, j] - mean
             rest = np.delete(self.X_, j, axis=1)
-            ridge = RidgeColumns.fit(np.column_stack([rest, difference]))
-            self._shifts[j] = difference - ridge.scale[-1] * ridge.residuals[:, -1]
-        return self._shifts[j]
+            ridge = RidgeColumns.fit(np.column_stack([rest, before]))
+            after = ridge.scale[-1] * ridge.residuals[:, -1]
+            size = max(float(np.mean(before**2)), 1e-300)
+            narrower = min(1.0, float(np.sqrt(np.mean(after**2) / size)))
+            self._corrections[j] = (before - after, narrower)
+        return self._corrections[j]
