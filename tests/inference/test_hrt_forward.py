@@ -174,7 +174,8 @@ def test_scripted_blocks_of_unequal_size(monkeypatch):
     X, y = draw(83, 3)
     blocks = []
 
-    def fixed(self, evaluator, rows, k, seed):
+    def fixed(self, evaluator, block, k, seed):
+        rows = block.rows
         if k == 0:
             blocks.append(rows)
         p = [0.5, 0.02, 0.3, 1e-5, 0.9] if k else [1e-200] * 5

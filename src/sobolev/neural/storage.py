@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sobolev._files import write_atomic
-from sobolev._standardize import Standardizer
+from sobolev._standardize import NormalScores, Standardizer
 from sobolev._typing import AnyArray
 from sobolev.criterion import Decomposition
 from sobolev.neural import critics, optimizer
@@ -32,7 +32,7 @@ FORMAT, VERSION = "sobolev-neural", 2
 _RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
-        *(Standardizer, Decomposition, Moments, History, TargetColumn, TargetEncoder),
+        *(Standardizer, NormalScores, Decomposition, Moments, History, TargetColumn, TargetEncoder),
         *(Design, ExactSIC, PairedSIC, SquaredError, CrossEntropy),
         *(critics.SmallCritic, critics.BigCritic, critics.BilinearCritic, critics.DenseNetwork),
         *(optimizer.Optimizer, optimizer.EarlyStopping, optimizer.Boosting),
