@@ -1,4 +1,5 @@
 import bz2
+import csv
 import gzip
 import lzma
 import sys
@@ -223,3 +224,14 @@ def test_an_empty_arrow_table(tmp_path):
     path = write_table(FRAME.head(0), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="columns but no rows"):
         read_table(path)
+
+
+def test_an_open_quote_when_other_code_has_raised_the_limit_of_fields(tmp_path):
+    """``scipy.io.arff`` sets ``csv.field_size_limit`` for the whole process."""
+    path = write(tmp_path / "t.csv", 'a,b\n1,"2\n' + "3,4\n" * 40_000)
+    before = csv.field_size_limit(2**31 - 1)
+    try:
+        with pytest.raises(ValueError, match="quote that is not closed"):
+            read_table(path)
+    finally:
+        csv.field_size_limit(before)

@@ -70,7 +70,7 @@ def read_text(
         raise ValueError(
             f"--encoding {encoding!r} is unknown; use utf-8, latin-1, cp1252 or utf-16."
         ) from error
-    except csv.Error as error:
+    except (csv.Error, pd.errors.ParserError) as error:
         raise ValueError(
             f"{path.name!r} cannot be split into columns ({error}); look for a quote that is not "
             "closed."
