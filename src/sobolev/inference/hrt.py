@@ -262,6 +262,8 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     def for_table(self, X: Any) -> HRTSelector:
         """An unfitted copy whose conditional model is fitted to X, for many responses on one table.
 
+        It does not check the conditional model, which does not depend on the response.
+
         Parameters
         ----------
         X : array-like or DataFrame of shape (n, d)
@@ -278,7 +280,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         if len(units) <= MAX_TABULATED:
             model = TabulatedConditional(model, values, units)
         copy: HRTSelector = clone(self)
-        return copy.set_params(conditional=FrozenEstimator(model))
+        return copy.set_params(conditional=FrozenEstimator(model), diagnose=False)
 
     def alternatives(self) -> list[tuple[str, HRTSelector]]:
         """Copies with other models, which an audit tries in this order if this one fails."""
