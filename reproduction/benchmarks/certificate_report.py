@@ -37,6 +37,24 @@ COLORS = (*CYCLE[:5], *CYCLE[6:])  # without the second blue
 PICTURE = "certificate.png"
 
 
+# -- rows ----------------------------------------------------------------------------------------
+
+
+def by_kind(rows: Iterable[Record]) -> list[Record]:
+    """A row for each kind of response, from rows of tasks.
+
+    The kind of a row without results, which says what is missing, is None. The seconds of the task
+    are left out: those of single runs are in the results.
+    """
+    return [
+        {name: value for name, value in row.items() if name not in ("kinds", "seconds")}
+        | {"kind": kind}
+        | result
+        for row in rows
+        for kind, result in row.get("kinds", {None: {}}).items()
+    ]
+
+
 # -- verdicts ------------------------------------------------------------------------------------
 
 
@@ -165,7 +183,7 @@ def selector_table(rows: Sequence[Record], method: str) -> str:
 
 
 def _warned(found: Sequence[Record]) -> str:
-    return f"{np.mean([bool(row['warned']) for row in found]):.2f}"
+    return _mean([bool(row["warned"]) for row in found if "warned" in row])
 
 
 def design_table(rows: Sequence[Record], peers: Sequence[str]) -> str:
@@ -253,8 +271,8 @@ def _share(fdp: np.ndarray) -> str:
 
 
 def _seconds(found: Sequence[Sequence[Record]]) -> str:
-    all_seconds = [row["seconds"] for runs in found for row in runs]
-    return f"{np.median(all_seconds):.1f}" if all_seconds else "–"
+    seconds = values([row for runs in found for row in runs], "seconds")
+    return f"{np.median(seconds):.1f}" if seconds.size else "–"
 
 
 def remarks(rows: Sequence[Record], peers: Sequence[str]) -> str:
@@ -336,7 +354,8 @@ as false. d0CRT and CFI-CV are hidimstat's: the distilled test with a lasso, whi
 of the columns with the largest coefficients unless it says "no screening", and conditional feature
 importance with forests in five folds. knockpy draws Gaussian knockoffs and uses a lasso. GCM is the
 generalised covariance measure with residuals of out-of-bag forests. P-values of peers go through
-Benjamini-Hochberg.
+Benjamini-Hochberg. CPU seconds are those of a single run, as a user starts it: for ours, only of
+the runs from scratch, with all checks.
 
 {power_table(rows, peers)}
 """
@@ -373,7 +392,8 @@ def _reading(method: str) -> str:
         "False discovery rate ± standard error by kind of response; bold exceeds the level by more "
         "than two standard errors. With pure noise every find is false. Discoveries are units: "
         'copies and columns that determine each other count once. "FDR by column" counts every '
-        'selected column that is not active as false; "warned" is the share of runs with a warning.'
+        'selected column that is not active as false; "warned" is the share of runs with a warning '
+        "among the runs from scratch, one for each seed."
     )
     if method == "HRTSelector":
         return text + " The shares of p-values are those of units without an active column."

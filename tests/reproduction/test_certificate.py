@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kstest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from reproduction import load_study
 from reproduction.benchmarks import certificate, certificate_report, gcm, real_tables
@@ -190,48 +190,99 @@ def test_responses_are_those_of_the_issue():
     planned = certificate.tasks(False)
     used = {task.seed for task in load_study("tuning").tasks(False)}
     assert not used & {task.seed for task in planned}
-    by_kind = {kind: [t for t in planned if t.settings["kind"] == kind] for kind in KINDS}
     assert min(task.seed for task in planned) == certificate.FIRST_SEED
-    here = {t.settings["table"] for t in by_kind["noise"]}
+    here = [t.name for t in real_tables.TABLES if not t.missing()]
     for name in here:
+        assert certificate.SOURCES[name].kinds == KINDS
         for method in certificate.OURS:
-            for kind in KINDS:
-                same = [
-                    t for t in by_kind[kind]
-                    if (t.settings["table"], t.settings["method"]) == (name, method)
-                ]  # fmt: skip
-                assert len({t.seed for t in same}) == 50
-    # Seeds of a peer behind its power on a table.
-    assert sum(map(len, (certificate.PEER_REPETITIONS[kind] for kind in SHAPES))) >= 20
+            wanted = {"table": name, "method": method}
+            assert len({t.seed for t in planned if t.settings == wanted}) == 50
     assert all(peer.seeds >= 20 or not peer.seeds for peer in certificate.PEERS)
 
 
+@pytest.mark.parametrize(("n_columns", "noise"), [(60, 3), (61, 0)])
+def test_peers_have_twenty_responses_with_a_signal(n_columns, noise):
+    """The slowest ones have not more on tables with many columns."""
+    data = np.zeros((5, n_columns)), np.zeros(5), np.zeros(n_columns, dtype=bool)
+    source = certificate.Source("made up", KINDS, lambda kind, seed: data, lambda: "", "sobolev")
+    for peer in certificate.PEERS:
+        kinds = [kind for r in range(50) for kind in certificate.due(source, peer, r)]
+        assert sum(kind in SHAPES for kind in kinds) >= 20
+        assert kinds.count("noise") == (noise if peer.name in certificate.SLOWEST else 3)
+    assert set(certificate.SLOWEST) < set(certificate.PEER_NAMES)
+
+
 def test_quick_run_measures_renders_and_draws(run, results, tmp_path):
-    rows = run("certificate", "--quick", "--only", "diabetes", "--only", "Selector")
+    records = run("certificate", "--quick", "--only", "diabetes", "--only", "Selector")
+    assert [record["method"] for record in records] == list(certificate.OURS)
+    rows = certificate_report.by_kind(records)
     assert {(r["method"], r["kind"]) for r in rows} == {
         (method, kind) for method in certificate.OURS for kind in KINDS
     }
     for row in rows:
         assert (row["tpr"] is None) == (row["kind"] == "noise")
         assert 0 <= row["fdp"] <= 1
-        assert row["seconds"] > 0
         assert row["shape"] == [442, 10]
         assert ("below" in row) == (row["method"] == "HRTSelector")
+    tested = [row for row in rows if row["method"] == "HRTSelector"]
+    for name in ("seconds", "warned", "failing"):  # of the run from scratch
+        assert [row["kind"] for row in tested if name in row] == ["additive"]
     assert "| diabetes (3) | " in results()
     assert (tmp_path / "certificate.png").stat().st_size > 1000
-    assert run("certificate", "--quick", "--only", "diabetes", "--only", "Selector") == rows
+    assert run("certificate", "--quick", "--only", "diabetes", "--only", "Selector") == records
+
+
+@pytest.mark.parametrize("method", certificate.OURS)
+def test_a_shared_model_of_the_columns_gives_the_same_answer(method):
+    source, seed = certificate.SOURCES["wine"], certificate.FIRST_SEED
+    selector = certificate.OURS[method](random_state=seed)
+    X, y, _ = source.draw("additive", seed)
+    ready = certificate.sharing(selector.fit(X, y), X)
+    for kind in ("product", "noise"):
+        X, y, _ = source.draw(kind, seed)
+        shared, alone = clone(ready).fit(X, y), clone(selector).fit(X, y)
+        for name in {"pvalues_", "statistics_", "support_"} & set(vars(alone)):
+            np.testing.assert_array_equal(getattr(shared, name), getattr(alone, name))
+
+
+def test_a_selector_with_for_table_models_the_columns_of_the_others_once():
+    tables = []
+
+    class Selector(BaseEstimator):
+        def __init__(self, fdr=0.1, random_state=None, diagnose=True):
+            self.fdr, self.random_state, self.diagnose = fdr, random_state, diagnose
+
+        def for_table(self, X):
+            tables.append(X)
+            return clone(self)
+
+        def fit(self, X, y):
+            self.support_ = np.zeros(X.shape[1], dtype=bool)
+
+    source = certificate.SOURCES["wine"]
+    results = certificate.ours(source, Selector, seed=3001)
+    (X,) = tables
+    np.testing.assert_array_equal(X, source.draw("noise", 3001)[0])
+    assert results.keys() == set(KINDS)
+    assert [kind for kind in results if "warned" in results[kind]] == ["product"]  # 3001 % 4 = 1
 
 
 def test_errors_are_recorded_and_told(monkeypatch):
-    def fail(**options):
-        raise ArithmeticError("no luck")
+    class Failing(BaseEstimator):
+        def __init__(self, fdr, random_state):
+            self.fdr, self.random_state = fdr, random_state
 
-    monkeypatch.setitem(certificate.OURS, "HRTSelector", fail)
-    settings = {"table": "diabetes", "kind": "noise", "method": "HRTSelector"}
+        def fit(self, X, y):
+            raise ArithmeticError("no luck")
+
+    monkeypatch.setitem(certificate.OURS, "HRTSelector", Failing)
+    settings = {"table": "diabetes", "method": "HRTSelector"}
     result = certificate.measure(settings, 1)
-    assert result["error"] == "ArithmeticError: no luck"
-    (said,) = certificate_report.failures([settings | result | {"seed": 1}])
-    assert said == "HRTSelector on diabetes, noise, seed 1: ArithmeticError: no luck"
+    said = certificate_report.failures(
+        certificate_report.by_kind([settings | result | {"seed": 1}])
+    )
+    assert len(said) == len(KINDS)
+    assert "HRTSelector on diabetes, noise, seed 1: ArithmeticError: no luck" in said
 
 
 def made_up(fdp, method="HRTSelector", table="wine", kind="additive", tpr=0.5):
