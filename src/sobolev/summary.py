@@ -29,6 +29,17 @@ def feature_units(feature_groups: Any, names: list[str]) -> dict[str, Index]:
     return single if overlap else disjoint_groups(feature_groups, names)
 
 
+def units_of(selector: Any) -> dict[str, Index]:
+    """The columns of every feature of a fitted selector, by name.
+
+    A selector that joins columns has them in ``units_``; otherwise they are its groups.
+    """
+    found: dict[str, Index] | None = getattr(selector, "units_", None)
+    return (
+        feature_units(selector.feature_groups, feature_names(selector)) if found is None else found
+    )
+
+
 def headline(table: pd.DataFrame, fdr: float | None) -> str:
     """The answer in one sentence, from the table of a selector.
 
@@ -70,7 +81,7 @@ class SummaryMixin:
             selector (statistic, pvalue and qvalue, or W and qvalue), selected and note.
         """
         check_is_fitted(self, "feature_importances_")
-        units = feature_units(self.feature_groups, feature_names(self))
+        units = units_of(self)
         first = np.array([columns[0] for columns in units.values()])
         importances, notes = self._summary_importances(), self._notes()
         shares = np.array([importances[columns].sum() for columns in units.values()])

@@ -14,6 +14,7 @@ import typer
 
 Method = StrEnum("Method", ["hrt", "knockoffs", "rank"])
 Critic = StrEnum("Critic", ["convex", "neural"])
+Sampler = StrEnum("Sampler", ["auto", "gaussian", "matched", "copula", "sequential"])
 Scheme = StrEnum("Scheme", {"forward": "forward", "once": "split"})
 Missing = StrEnum("Missing", ["error", "drop", "impute"])
 Task = StrEnum("Task", ["auto", "regression", "classification"])
@@ -77,6 +78,12 @@ TestSize = Annotated[
 SchemeOption = Annotated[
     Scheme | None,
     typer.Option(help="forward: refit in five blocks; split: one fit (hrt). [default: forward]"),
+]
+SamplerOption = Annotated[
+    Sampler | None,
+    typer.Option(
+        help="How knockoffs are drawn (knockoffs). [default: auto, what suits the columns]"
+    ),
 ]
 Draws = Annotated[
     int, typer.Option(min=1, help="Number of draws of knockoffs, or of repetitions of hrt.")
@@ -148,6 +155,7 @@ SELECT: Shared = {
     "fdr": (Fdr, 0.1),
     "test_size": (TestSize, None),
     "scheme": (SchemeOption, None),
+    "sampler": (SamplerOption, None),
     "draws": (Draws, 1),
     "seed": (Seed, 0),
     "n_jobs": (Jobs, None),

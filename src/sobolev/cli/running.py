@@ -41,12 +41,15 @@ def make_selector(
     draws: int = 1,
     scheme: str | None = None,
     test_size: float | None = None,
+    sampler: str | None = None,
     top: int | None = None,
 ) -> Any:
     """The selector that the options ask for; they are checked before the file is read."""
     for option, value in (("--test-size", test_size), ("--scheme", scheme)):
         if method != "hrt" and value is not None:
             raise ValueError(f"{option} belongs to --method hrt, not to {method}.")
+    if method != "knockoffs" and sampler is not None:
+        raise ValueError(f"--sampler belongs to --method knockoffs, not to {method}.")
     if method == "rank" and draws > 1:
         raise ValueError("--draws belongs to --method hrt and knockoffs, not to rank.")
     if not 0 < fdr < 1:
@@ -62,6 +65,7 @@ def make_selector(
         kind = Split if scheme == "split" else Forward
         test = kind() if test_size is None else kind(test_size=test_size)
         return HRTSelector(model, scheme=test, n_repeats=draws, n_jobs=threads, **options)
+    options["sampler"] = "auto" if sampler is None else str(sampler)
     return sobolev.KnockoffSelector(model, n_draws=draws, n_jobs=n_jobs, **options)
 
 

@@ -16,8 +16,7 @@ from sobolev.report.pictures import draw_pictures
 from sobolev.report.result import COLUMNS, SelectionResult
 from sobolev.report.versions import versions
 from sobolev.selection import select
-from sobolev.summary import feature_units
-from sobolev.validation import feature_names
+from sobolev.summary import units_of
 
 if TYPE_CHECKING:
     from sobolev.inference import AuditResult
@@ -107,7 +106,7 @@ def make_result(
 
 def _ranking(selector: Any) -> pd.DataFrame:
     """The importances of a first fit, if the tests were interrupted."""
-    units = feature_units(selector.feature_groups, feature_names(selector))
+    units = units_of(selector)
     shares = np.array([selector.feature_importances_[c].sum() for c in units.values()])
     kinds = ["numeric" if c.size == 1 else "group" for c in units.values()]
     table = {"feature": list(units), "kind": kinds, "importance": shares, "note": ""}
@@ -188,10 +187,10 @@ def _misfits(selector: Any, method: str) -> list[str]:
     diagnostics = getattr(selector, "diagnostics_", None)
     if diagnostics is None:
         return []
-    if method == "hrt":
-        from sobolev.conditionals.diagnostics import warn_if_misfit
-    else:
-        from sobolev.knockoffs.diagnostics import warn_if_misfit  # type: ignore[assignment]
+    if method == "knockoffs":
+        from sobolev.knockoffs.diagnostics import warn_if_misfit
+    else:  # also if the tests were interrupted
+        from sobolev.conditionals.diagnostics import warn_if_misfit  # type: ignore[assignment]
     with warnings_module.catch_warnings(record=True, action="always") as caught:
         warn_if_misfit(diagnostics)
     return [sentence(str(item.message)) for item in caught]

@@ -47,8 +47,9 @@ _CONDITIONALS = {
     "neural": "a neural network",
 }
 _SAMPLERS = {
-    "auto": "chosen by the type of the columns",
+    "auto": "chosen by planted responses",
     "gaussian": "Gaussian",
+    "matched": "observed values of rows with similar predictions (predictive mean matching)",
     "copula": "Gaussian copula",
     "sequential": "sequential conditional",
     "lowrank": "low-rank factor model",
