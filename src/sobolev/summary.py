@@ -39,6 +39,17 @@ def not_assured(table: pd.DataFrame) -> list[str]:
     return [str(name) for name in table.loc[table["selected"] & in_doubt, "feature"]]
 
 
+def units_of(selector: Any) -> dict[str, Index]:
+    """The columns of every feature of a fitted selector, by name.
+
+    A selector that joins columns has them in ``units_``; otherwise they are its groups.
+    """
+    found: dict[str, Index] | None = getattr(selector, "units_", None)
+    return (
+        feature_units(selector.feature_groups, feature_names(selector)) if found is None else found
+    )
+
+
 def headline(table: pd.DataFrame, fdr: float | None) -> str:
     """The answer in one sentence, from the table of a selector.
 
@@ -81,7 +92,7 @@ class SummaryMixin:
             selector (statistic, pvalue and qvalue, or W and qvalue), selected and note.
         """
         check_is_fitted(self, "feature_importances_")
-        units = self._feature_units()
+        units = units_of(self)
         first = np.array([columns[0] for columns in units.values()])
         importances, notes = self._summary_importances(), self._notes()
         shares = np.array([importances[columns].sum() for columns in units.values()])
@@ -101,10 +112,6 @@ class SummaryMixin:
         return table.sort_values(
             keys, ascending=[key == "pvalue" for key in keys], kind="stable", ignore_index=True
         )
-
-    def _feature_units(self) -> dict[str, Index]:
-        """The columns of every feature, by name."""
-        return feature_units(self.feature_groups, feature_names(self))
 
     def _evidence(self) -> dict[str, Array]:
         """Columns of the table beside the importances, one entry for each column of X."""

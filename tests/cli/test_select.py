@@ -111,7 +111,7 @@ def test_knockoffs_say_when_nothing_can_be_selected(run, table, here):
     assert "HRTSelector" not in done.err
     result = json.loads((here / "k" / "result.json").read_text(encoding="utf-8"))
     assert any(warning in text for text in result["warnings"])
-    assert result["settings"]["sampler"] == "sequential"
+    assert result["settings"]["sampler"] == "matched"
     assert [picture["title"] for picture in result["pictures"]] == ["Knockoffs"]
     page = (here / "k" / "report.html").read_text(encoding="utf-8")
     assert "correlation with own knockoff" in page
@@ -222,6 +222,7 @@ def test_results_are_renewed_but_files_of_others_are_kept(run, table, here):
         (["--method", "rank", "--test-size", "0.5"], "--test-size belongs to --method hrt"),
         (["--method", "knockoffs", "--scheme", "split"], "--scheme belongs to --method hrt"),
         (["--method", "rank", "--draws", "3"], "--draws belongs to"),
+        (["--sampler", "matched"], "--sampler belongs to --method knockoffs"),
         (["--fdr", "1.5"], "--fdr 1.5 must lie"),
         (["--test-size", "0.95"], "--test-size 0.95 must lie"),
         (["--method", "knockoffs", "--conditional", "forest"], "--conditional belongs to"),

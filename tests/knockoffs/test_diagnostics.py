@@ -16,7 +16,7 @@ from sobolev.knockoffs import (
     diagnose_knockoffs,
 )
 from sobolev.knockoffs._moments import off_values
-from sobolev.knockoffs.diagnostics import compare_moments, warn_if_misfit
+from sobolev.knockoffs.diagnostics import compare, warn_if_misfit
 
 
 def covariance(p, rho=0.6):
@@ -28,7 +28,7 @@ def normal(n=300, p=10, seed=0):
 
 
 def moments(X, K, labels=None):
-    return compare_moments(X, K, np.arange(X.shape[1]) if labels is None else labels)
+    return compare(X, K, np.arange(X.shape[1]) if labels is None else labels)
 
 
 def test_right_knockoffs_pass():
@@ -228,11 +228,32 @@ def test_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_if_misfit(moments(X, K))
-    K[:, 4] = K[::-1, 4]
-    with pytest.warns(KnockoffModelWarning, match="'x4'.*moments differ") as caught:
+    K[:, 4] = K[::-1, 4]  # depends on no other column
+    with pytest.warns(KnockoffModelWarning, match="beat their knockoffs too often.*'x4'") as caught:
         warn_if_misfit(moments(X, K), stacklevel=1)
     assert caught[0].filename == __file__
     assert "few values" not in str(caught[0].message)
+    assert "--method hrt" in str(caught[0].message)
+
+
+def test_knockoffs_that_resemble_the_other_columns_too_much_raise_no_warning():
+    """They are conservative: their correlations differ, but columns without effect do not win."""
+    X = normal(600)
+    K = GaussianKnockoffs(covariance(10)).fit(X).sample(0)
+    K[:, 4] = 0.9 * (X[:, 3] + X[:, 5]) / np.std(X[:, 3] + X[:, 5]) + 0.1 * K[:, 4]
+    found = moments(X, K)
+    assert 4 in found.failing
+    assert found.doubtful == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_signs_of_exact_knockoffs_are_fair(seed):
+    X = normal(300, seed=seed)
+    signs = moments(X, GaussianKnockoffs(covariance(10)).fit(X).sample(seed)).signs
+    assert not signs.in_doubt
+    assert signs.shares.shape == (10,)
+    independent = np.random.default_rng(seed).permuted(X, axis=0)
+    assert moments(X, independent).signs.in_doubt
 
 
 def test_errors():

@@ -27,6 +27,7 @@ from sobolev.knockoffs import (
     GaussianKnockoffs,
     KnockoffSelector,
     LowRankKnockoffs,
+    MatchedKnockoffs,
     SequentialKnockoffs,
 )
 from sobolev.knockoffs.choice import resolve_sampler
@@ -215,13 +216,14 @@ def test_samplers_by_name_and_by_object():
         "sequential": SequentialKnockoffs,
         "fixed": FixedXKnockoffs,
         "lowrank": LowRankKnockoffs,
+        "matched": MatchedKnockoffs,
     }
     for name, kind in names.items():
         fitted = lasso(sampler=name, fdr=0.2).fit(X, y)
         assert type(fitted.sampler_) is kind
         assert fitted.support_[:12].sum() >= 11
     assert isinstance(resolve_sampler("auto", X), GaussianKnockoffs)
-    assert isinstance(resolve_sampler("auto", mixed), SequentialKnockoffs)
+    assert isinstance(resolve_sampler("auto", mixed), MatchedKnockoffs)
     constant = np.column_stack([X, np.ones(300)])
     assert isinstance(resolve_sampler("auto", constant), GaussianKnockoffs)
     given = GaussianKnockoffs(method="sdp")
@@ -374,16 +376,16 @@ def test_no_warning_with_just_enough_columns(p, options):
 def test_gaussian_knockoffs_of_binary_columns_raise_a_warning():
     X, y = draw()
     X[:, 3] = X[:, 3] > 0
-    with pytest.warns(KnockoffModelWarning, match="'x3'.*sequential"):
+    with pytest.warns(KnockoffModelWarning, match="few values.*'x3'.*--sampler auto"):
         fitted = lasso(sampler="gaussian").fit(X, y)
-    assert fitted.diagnostics_.failing == [3]
+    assert fitted.diagnostics_.doubtful == [3]
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(30)])
     with pytest.warns(KnockoffModelWarning, match="'c3'") as caught:
         lasso(sampler="gaussian").fit(frame, y)
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert lasso().fit(X, y).diagnostics_.failing == []
+        assert lasso().fit(X, y).diagnostics_.doubtful == []
         assert lasso(sampler="gaussian", diagnose=False).fit(X, y).diagnostics_ is None
         assert lasso(sampler="fixed").fit(X, y).diagnostics_ is None
 

@@ -14,6 +14,7 @@ import typer
 
 Method = StrEnum("Method", ["hrt", "knockoffs", "rank"])
 Critic = StrEnum("Critic", ["convex", "neural"])
+Sampler = StrEnum("Sampler", ["auto", "gaussian", "matched", "copula", "sequential"])
 Scheme = StrEnum("Scheme", {"forward": "forward", "once": "split"})
 Missing = StrEnum("Missing", ["error", "drop", "impute"])
 Conditional = StrEnum("Conditional", ["auto", "forest", "mixed", "gaussian", "neural"])
@@ -94,6 +95,12 @@ CopiesOption = Annotated[
         "[default: join]"
     ),
 ]
+SamplerOption = Annotated[
+    Sampler | None,
+    typer.Option(
+        help="How knockoffs are drawn (knockoffs). [default: auto, what suits the columns]"
+    ),
+]
 Draws = Annotated[
     int, typer.Option(min=1, help="Number of draws of knockoffs, or of repetitions of hrt.")
 ]
@@ -166,6 +173,7 @@ SELECT: Shared = {
     "scheme": (SchemeOption, None),
     "conditional": (ConditionalOption, None),
     "copies": (CopiesOption, None),
+    "sampler": (SamplerOption, None),
     "draws": (Draws, 1),
     "seed": (Seed, 0),
     "n_jobs": (Jobs, None),

@@ -43,6 +43,7 @@ def make_selector(
     test_size: float | None = None,
     conditional: str | None = None,
     copies: str | None = None,
+    sampler: str | None = None,
     top: int | None = None,
 ) -> Any:
     """The selector that the options ask for; they are checked before the file is read."""
@@ -52,6 +53,8 @@ def make_selector(
             raise ValueError(f"{option} belongs to --method hrt, not to {method}.")
     if method == "rank" and copies is not None:
         raise ValueError("--copies belongs to --method hrt and knockoffs, not to rank.")
+    if method != "knockoffs" and sampler is not None:
+        raise ValueError(f"--sampler belongs to --method knockoffs, not to {method}.")
     if method == "rank" and draws > 1:
         raise ValueError("--draws belongs to --method hrt and knockoffs, not to rank.")
     if not 0 < fdr < 1:
@@ -70,6 +73,7 @@ def make_selector(
         kind = Split if scheme == "split" else Forward
         test = kind() if test_size is None else kind(test_size=test_size)
         return HRTSelector(model, scheme=test, n_repeats=draws, n_jobs=threads, **options)
+    options["sampler"] = "auto" if sampler is None else str(sampler)
     return sobolev.KnockoffSelector(model, n_draws=draws, n_jobs=n_jobs, **options)
 
 

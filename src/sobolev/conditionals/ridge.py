@@ -13,6 +13,7 @@ leave-one-out prediction, and the penalty is chosen after this correction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,8 @@ from sobolev._typing import Array, Index
 PENALTIES = tuple(10.0 ** np.linspace(-4, 2, 13))
 # Largest factor by which a prediction is multiplied.
 MAX_SLOPE = 100.0
+# Number of blocks whose penalties are compared.
+MAX_BLOCKS = 100
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,31 @@ class RidgeColumns:
         Z = (X - self.center) / self.scale
         beta = _coefficients(self._rows, j, self.penalties[j])
         return self.center[j] + self.scale[j] * self.slopes[j] * (Z @ beta)
+
+
+def best_block_penalties(blocks: Sequence[Array]) -> Array:
+    """Penalties with which ridge regression predicts blocks of columns best from all others.
+
+    Parameters
+    ----------
+    blocks : sequence of arrays of shape (n, m)
+        Blocks of columns with mean zero. If there are many, some are chosen at equal distances.
+
+    Returns
+    -------
+    array
+        The penalty of each chosen block with the smallest leave-one-out error.
+    """
+    n, ends = blocks[0].shape[0], np.cumsum([block.shape[1] for block in blocks])
+    inverse = GramInverse(np.hstack(blocks))
+    chosen = np.unique(np.linspace(0, len(blocks) - 1, min(len(blocks), MAX_BLOCKS)).astype(int))
+    penalties = n * np.array(PENALTIES[::-1])  # ties: the largest penalty wins
+    errors = [
+        np.sum(inverse.block(np.arange(ends[u] - blocks[u].shape[1], ends[u]), a)[1] ** 2)
+        for a in penalties
+        for u in chosen
+    ]
+    return penalties[np.argmin(np.reshape(errors, (penalties.size, chosen.size)), axis=0)]
 
 
 def _slopes(Z: Array, predicted: Array) -> Array:

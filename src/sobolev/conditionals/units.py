@@ -25,6 +25,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 
+from sobolev._parameters import check_option
 from sobolev._standardize import Standardizer, rank_scores
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals._checks import unit_norm
@@ -179,6 +180,48 @@ def unit_name(unit: Unit, names: Sequence[str]) -> str:
     'Energy, TotalEnergy'
     """
     return list_some([str(names[j]) for j in unit.columns], most=3)
+
+
+def named_units(
+    X: Any, groups: Any = None, *, names: Sequence[str], copies: str = "join"
+) -> dict[str, Unit]:
+    """The units of X by name.
+
+    A group keeps its name; a unit of several groups and columns is named after all of them.
+
+    Parameters
+    ----------
+    X, groups, names
+        As in :func:`find_units`.
+    copies : {"join", "keep"}, default="join"
+        Whether columns that cannot be told apart are joined; with "keep" only groups are.
+
+    Returns
+    -------
+    dict of str to Unit
+        Each column is in exactly one unit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.conditionals.units import named_units
+    >>> x, z = np.random.default_rng(0).standard_normal((2, 200))
+    >>> X = np.column_stack([x, z, 2 * x])
+    >>> list(named_units(X, {"first": [0]}, names=["a", "b", "c"]))
+    ['first, c', 'b']
+    """
+    check_option("copies", copies, ("join", "keep"))
+    parts = disjoint_groups({} if groups is None else groups, names)
+    if copies == "keep":
+        return {name: Unit(own, GROUP if own.size > 1 else "") for name, own in parts.items()}
+    part_of = np.empty(len(names), dtype=np.intp)
+    for number, own in enumerate(parts.values()):
+        part_of[own] = number
+    found = {}
+    for unit in find_units(X, groups, names=names):
+        inside = [list(parts)[k] for k in dict.fromkeys(part_of[unit.columns].tolist())]
+        found[list_some(inside, most=3)] = unit
+    return found
 
 
 class _Joined:

@@ -408,9 +408,6 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     def _summary_importances(self) -> Array:
         return np.asarray(as_critic(self.estimator_).feature_importances_, dtype=float)
 
-    def _feature_units(self) -> dict[str, Index]:
-        return self.units_
-
     def _notes(self) -> dict[int, str]:
         untested = np.flatnonzero(np.isnan(self.pvalues_))
         notes = {int(j): "not tested" for j in untested} | self._unit_notes

@@ -7,6 +7,7 @@ from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.gaussian import GaussianKnockoffs
 from sobolev.knockoffs.groups import solve_group_s
 from sobolev.knockoffs.low_rank import LowRankKnockoffs
+from sobolev.knockoffs.matched import MatchedKnockoffs
 from sobolev.knockoffs.s_matrix import kkt_residual, repair_covariance, solve_s
 from sobolev.knockoffs.selector import KnockoffSelector
 from sobolev.knockoffs.sequential import SequentialKnockoffs
@@ -20,6 +21,7 @@ __all__ = [
     "KnockoffSampler",
     "KnockoffSelector",
     "LowRankKnockoffs",
+    "MatchedKnockoffs",
     "SequentialKnockoffs",
     "diagnose_knockoffs",
     "kkt_residual",

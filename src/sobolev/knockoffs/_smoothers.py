@@ -17,6 +17,8 @@ from sobolev._typing import Array
 MAX_STEPS = 30
 # The iteration stops at steps that increase the total log-likelihood by less than this.
 GAIN = 1e-3
+# Largest error of an inverse that was updated; beyond it is computed again.
+ACCURACY = 1e-6
 
 Smoother = Callable[[Array], Array]
 
@@ -102,7 +104,8 @@ class ByRows:
     def __init__(self, blocks: list[Array], b: float) -> None:
         Z = np.hstack(blocks)
         self.blocks, self.b = blocks, b
-        self.inverse = np.linalg.inv(Z @ Z.T + b * np.eye(Z.shape[0]))
+        self.gram = Z @ Z.T + b * np.eye(Z.shape[0])
+        self.inverse = np.linalg.inv(self.gram)
 
     def without(self, j: int) -> Smoother:
         """The smoother of all columns except block j."""
@@ -115,6 +118,9 @@ class ByRows:
         """Add columns."""
         V = self.inverse @ U
         self.inverse -= V @ np.linalg.solve(np.eye(U.shape[1]) + U.T @ V, V.T)
+        self.gram += U @ U.T
+        if not is_inverse(self.inverse, self.gram):
+            self.inverse = np.linalg.inv(self.gram)
 
 
 class ByColumns:
@@ -128,7 +134,9 @@ class ByColumns:
         self._inverse = np.zeros((2 * m, 2 * m))
         self._Z[:, :m] = np.hstack(blocks)
         Z = self._Z[:, :m]
-        self._inverse[:m, :m] = np.linalg.inv(Z.T @ Z + b * np.eye(m))
+        self._gram = np.zeros((2 * m, 2 * m))
+        self._gram[:m, :m] = Z.T @ Z + b * np.eye(m)
+        self._inverse[:m, :m] = np.linalg.inv(self._gram[:m, :m])
 
     def without(self, j: int) -> Smoother:
         """The smoother of all columns except block j."""
@@ -148,10 +156,23 @@ class ByColumns:
         old, new = slice(0, self.m), slice(self.m, self.m + U.shape[1])
         B = self._Z[:, old].T @ U
         V = self._inverse[old, old] @ B
-        core = np.linalg.inv(U.T @ U + self.b * np.eye(U.shape[1]) - B.T @ V)
+        own = U.T @ U + self.b * np.eye(U.shape[1])
+        core = np.linalg.inv(own - B.T @ V)
         self._inverse[old, old] += V @ core @ V.T
         self._inverse[old, new] = -V @ core
         self._inverse[new, old] = self._inverse[old, new].T
         self._inverse[new, new] = core
         self._Z[:, new] = U
         self.m = new.stop
+        self._gram[old, new], self._gram[new, old], self._gram[new, new] = B, B.T, own
+        gram = self._gram[: self.m, : self.m]
+        if not is_inverse(self._inverse[: self.m, : self.m], gram):
+            self._inverse[: self.m, : self.m] = np.linalg.inv(gram)
+
+
+def is_inverse(inverse: Array, matrix: Array) -> bool:
+    """Whether an updated inverse is accurate; updates are not if columns are nearly collinear."""
+    size = matrix.shape[0]
+    probe = np.cos(np.arange(size))  # any vector without structure
+    error = np.abs(inverse @ (matrix @ probe) - probe).max()
+    return bool(error <= ACCURACY)

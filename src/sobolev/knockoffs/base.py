@@ -80,6 +80,11 @@ class KnockoffSampler(BaseEstimator):
             self._fit(X[:, self.varying_])
         return self
 
+    @property
+    def fitted_shape(self) -> tuple[int, int]:
+        """Number of rows and columns of the fitted table."""
+        return self._n_rows, self.n_features_in_
+
     def sample(self, random_state: RandomState = None) -> Array:
         """Draw knockoffs of the fitted rows.
 

@@ -1,30 +1,85 @@
-"""Choice of the knockoff sampler, by name, by object or by the types of the columns."""
+"""Choice of the knockoff sampler: by name, by object, or by what a swap needs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
 from sobolev._parameters import check_option
 from sobolev._typing import Array, Index
 from sobolev.conditionals.base import MAX_CATEGORIES
+from sobolev.exceptions import SobolevWarning
+from sobolev.knockoffs.base import KnockoffSampler
 from sobolev.knockoffs.copula import CopulaKnockoffs
 from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.gaussian import GaussianKnockoffs
 from sobolev.knockoffs.groups import group_labels
 from sobolev.knockoffs.low_rank import LowRankKnockoffs
+from sobolev.knockoffs.matched import MatchedKnockoffs
 from sobolev.knockoffs.sequential import SequentialKnockoffs
+from sobolev.knockoffs.signs import null_signs
 
 SAMPLERS = {
     "gaussian": GaussianKnockoffs,
     "copula": CopulaKnockoffs,
     "sequential": SequentialKnockoffs,
+    "matched": MatchedKnockoffs,
     "fixed": FixedXKnockoffs,
     "lowrank": LowRankKnockoffs,
 }
+# Samplers that draw the columns of a group together.
+BY_GROUP = ("gaussian", "matched")
+# Penalties of the matched sampler that are tried, relative to the one that predicts best. A smaller
+# penalty makes knockoffs more similar to their columns, which is safer and has less power.
+PENALTIES = (1.0, 0.3, 0.1, 0.03)
+# Number of signs that the choice is based on: the fewer groups, the more draws.
+N_SIGNS, MAX_DRAWS = 150, 5
+
+
+def fitted_sampler(sampler: Any, X: Array, labels: Index, names: Sequence[str]) -> Any:
+    """Return the sampler for a name or an object, fitted to X.
+
+    Parameters
+    ----------
+    sampler : str or object
+        As in :func:`resolve_sampler`. A fitted sampler in :class:`~sklearn.frozen.FrozenEstimator`
+        is used as it is.
+    X : array of shape (n, p)
+        Columns that get knockoffs.
+    labels : array of int, shape (p,)
+        Group of each column.
+    names : sequence of str
+        Names of the columns.
+
+    Returns
+    -------
+    object
+        Fitted sampler.
+    """
+    if isinstance(sampler, FrozenEstimator):
+        found = sampler.estimator
+        _check_frozen(found, X)
+        check_groups(found, labels, names)
+        return found
+    found = resolve_sampler(sampler, X, labels)
+    check_groups(found, labels, names)
+    if isinstance(found, KnockoffSampler):
+        return found.fit_validated(X, np.asarray(names, dtype=object))
+    return found.fit(X) or found
+
+
+def _check_frozen(sampler: Any, X: Array) -> None:
+    seen = sampler.fitted_shape if isinstance(sampler, KnockoffSampler) else X.shape
+    if seen != X.shape:
+        raise ValueError(
+            f"the frozen sampler was fitted to a table of {seen[0]} rows and {seen[1]} columns, "
+            f"but X has {X.shape[0]} and {X.shape[1]}; fit it to the rows of X."
+        )
 
 
 def resolve_sampler(sampler: Any, X: Array, labels: Index | None = None) -> Any:
@@ -34,33 +89,86 @@ def resolve_sampler(sampler: Any, X: Array, labels: Index | None = None) -> Any:
     ----------
     sampler : str or object
         Name of a sampler, or an object with ``fit(X)`` and ``sample(random_state)``. "auto" chooses
-        by the types of the columns.
+        by the signs of null columns, see :func:`choose_sampler`.
     X : array of shape (n, p)
         Columns that get knockoffs.
     labels : array of int, shape (p,), optional
-        Group of each column. The sampler "gaussian" then draws group knockoffs, which have more
-        power if the columns of a group are similar. Knockoffs of single columns are also valid for
-        groups.
+        Group of each column. The samplers "gaussian" and "matched" then draw group knockoffs, which
+        have more power if the columns of a group are similar. Knockoffs of single columns are also
+        valid for groups.
 
     Returns
     -------
     object
         Sampler that is not fitted.
     """
-    if isinstance(sampler, str) and sampler == "auto":
-        sampler = "sequential" if has_categories(X) else "gaussian"
+    labels = np.arange(X.shape[1]) if labels is None else labels
     if isinstance(sampler, str):
         check_option("sampler", sampler, ["auto", *SAMPLERS])
-        if sampler == "gaussian" and labels is not None:
-            members = [np.flatnonzero(labels == g).tolist() for g in np.unique(labels)]
-            return GaussianKnockoffs(feature_groups=members)
-        return SAMPLERS[sampler]()
+        if sampler == "auto":
+            return choose_sampler(X, labels)
+        return SAMPLERS[sampler](**(_groups(labels) if sampler in BY_GROUP else {}))
     if hasattr(sampler, "fit") and hasattr(sampler, "sample"):
         return clone(sampler) if hasattr(sampler, "get_params") else sampler
     raise TypeError(
         "sampler must be a name or an object with fit(X) and sample(random_state); got "
         f"{sampler!r}."
     )
+
+
+def choose_sampler(X: Array, labels: Index) -> Any:
+    """Choose the first sampler whose null columns do not beat their knockoffs too often.
+
+    Gaussian knockoffs come first if every column has more than ten values, then matched knockoffs
+    with decreasing penalties. If none is fair, the one with the smallest share is chosen. The
+    choice uses X alone, see :mod:`sobolev.knockoffs.signs`.
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        Columns that get knockoffs.
+    labels : array of int, shape (p,)
+        Group of each column.
+
+    Returns
+    -------
+    KnockoffSampler
+        Sampler that is not fitted.
+    """
+    if not (np.ptp(X, axis=0) > 0).any():
+        return GaussianKnockoffs()
+    n_draws = int(np.clip(np.ceil(N_SIGNS / np.unique(labels).size), 1, MAX_DRAWS))
+    best, smallest = None, np.inf
+    for candidate in _candidates(X, labels):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SobolevWarning)  # the chosen one is fitted once more
+            candidate.fit_validated(X)
+        draws = [candidate.sample(seed) for seed in range(n_draws)]
+        found = null_signs(X, draws, labels, np.random.default_rng(0))
+        if found.mean < smallest:
+            best, smallest = candidate, found.mean
+        if found.fair:
+            break
+    return clone(best)
+
+
+def _candidates(X: Array, labels: Index) -> Iterator[Any]:
+    """Samplers to try, those with more power first."""
+    groups = _groups(labels)
+    if not has_categories(X):
+        yield GaussianKnockoffs(**groups)
+    matched = MatchedKnockoffs(**groups)
+    yield matched
+    for factor in PENALTIES[1:]:
+        yield MatchedKnockoffs(**groups, penalty=factor * matched.penalty_)
+
+
+def _groups(labels: Index) -> dict[str, Any]:
+    """Parameter ``feature_groups`` of a sampler; empty if every column is on its own."""
+    found, sizes = np.unique(labels, return_counts=True)
+    if sizes.max(initial=1) == 1:
+        return {}
+    return {"feature_groups": [np.flatnonzero(labels == g).tolist() for g in found]}
 
 
 def has_categories(X: Array) -> bool:
@@ -77,13 +185,13 @@ def check_groups(sampler: Any, labels: Index, names: Sequence[str]) -> None:
     Parameters
     ----------
     sampler : object
-        Sampler; only :class:`GaussianKnockoffs` may have groups.
+        Sampler; one without ``feature_groups`` has no groups.
     labels : array of int, shape (p,)
         Group of each column in the selector.
     names : sequence of str
         Names of the columns.
     """
-    if not isinstance(sampler, GaussianKnockoffs) or sampler.feature_groups is None:
+    if getattr(sampler, "feature_groups", None) is None:
         return
     own = group_labels(sampler.feature_groups, labels.size, names)
     for g in np.unique(own):

@@ -26,6 +26,7 @@ from sobolev.exceptions import KnockoffModelWarning
 from sobolev.inference.multiple_testing import qvalues
 from sobolev.knockoffs._moments import correlation_gaps, correlations, in_errors, off_values
 from sobolev.knockoffs.groups import group_labels
+from sobolev.knockoffs.signs import NullSigns, null_signs
 from sobolev.validation import list_some, validate_rows
 
 # The checks and the smallest effect that counts as a failure: the difference of means in standard
@@ -35,6 +36,9 @@ THRESHOLDS = {"mean": 0.1, "variance": 0.2, "correlation": 0.1}
 LEVEL = 0.01
 MIN_ROWS = 10
 SHOWN = 5
+# Shares of planted responses in which a column beats its knockoff that give reason for doubt: if it
+# also fails a check, and if all columns together win too often.
+MOST, MANY = 0.75, 0.6
 # The classifier predicts each of the last four of five blocks from the rows before it.
 N_BLOCKS = 5
 SWAPS = ("all", "half")
@@ -60,6 +64,8 @@ class KnockoffDiagnostics:
         that the column never takes; zero for other columns.
     correlations : array of shape (p,)
         Correlation between each column and its knockoff; values near one mean low power.
+    signs : NullSigns or None
+        How often columns that do not matter beat their knockoffs, with planted responses.
     accuracies : array of shape (2,) or None
         Accuracies of a classifier that separates original rows from rows with swapped pairs: all
         pairs swapped, and a random half of them.
@@ -73,6 +79,7 @@ class KnockoffDiagnostics:
     qvalues: Array
     off_values: Array
     correlations: Array
+    signs: NullSigns | None = None
     accuracies: Array | None = None
     classifier_pvalue: float | None = None
 
@@ -93,6 +100,26 @@ class KnockoffDiagnostics:
     def failing_names(self) -> list[str]:
         """Names of the columns in ``failing``."""
         return [self.names[j] for j in self.failing]
+
+    @property
+    def doubtful(self) -> list[int]:
+        """Positions of the columns for which the false discovery rate is in doubt, worst first.
+
+        These are columns with few values whose knockoffs have others; columns that fail a check and
+        beat their knockoffs in most planted responses; and, if all columns together beat their
+        knockoffs too often, those that do so most often. A failed check alone is no reason for
+        doubt: knockoffs that resemble the other columns too much cost power only.
+        """
+        bad = self.off_values > 0
+        if self.signs is not None:
+            shares = np.nan_to_num(self.signs.shares)
+            bad = bad | (self.misfit.any(axis=1) & (shares >= MOST))
+            if self.signs.in_doubt:
+                bad = bad | (shares >= min(MANY, float(shares.max())))
+        else:
+            shares = np.zeros(len(self.names))
+        order = np.lexsort((-shares, -self.off_values))
+        return [int(j) for j in order if bad[j]]
 
     @property
     def score(self) -> float:
@@ -128,6 +155,8 @@ class KnockoffDiagnostics:
         found["qvalue"] = self.qvalues.min(axis=1)
         found["off_values"] = self.off_values
         found["correlation_with_knockoff"] = self.correlations
+        if self.signs is not None:
+            found["wins"] = self.signs.shares
         found["fails"] = [", ".join(self.failed_checks(j)) for j in range(len(self.names))]
         return found
 
@@ -194,7 +223,7 @@ def diagnose_knockoffs(
     if n < MIN_ROWS:
         raise ValueError(f"X has {n} rows; at least {MIN_ROWS} are needed for diagnostics.")
     labels = group_labels(feature_groups, p, names)
-    found = compare_moments(X, X_knockoff, labels)
+    found = compare(X, X_knockoff, labels)
     if names is not None:
         found = replace(found, names=tuple(str(name) for name in names))
     if classifier is False:
@@ -204,8 +233,17 @@ def diagnose_knockoffs(
     return replace(found, accuracies=accuracies, classifier_pvalue=pvalue)
 
 
-def compare_moments(X: Array, X_knockoff: Array, labels: Index) -> KnockoffDiagnostics:
+def compare(X: Array, X_knockoff: Array, labels: Index) -> KnockoffDiagnostics:
     """All checks except the classifier; ``labels`` holds the group of each column."""
+    found = compare_moments(X, X_knockoff, labels)
+    if not (np.ptp(X, axis=0) > 0).any():
+        return found
+    signs = null_signs(X, [X_knockoff], labels, np.random.default_rng(0))
+    return replace(found, signs=signs)
+
+
+def compare_moments(X: Array, X_knockoff: Array, labels: Index) -> KnockoffDiagnostics:
+    """Values and moments; ``labels`` holds the group of each column."""
     n, p = X.shape
     both = np.vstack([X, X_knockoff])
     scale = both.std(axis=0)
@@ -275,7 +313,7 @@ def classify_swapped(
 
 
 def warn_if_misfit(diagnostics: KnockoffDiagnostics, stacklevel: int = 2) -> None:
-    """Warn about columns whose knockoffs fail a check, and say how to fix it.
+    """Warn if the false discovery rate is in doubt, name the columns and say what to do.
 
     Parameters
     ----------
@@ -284,21 +322,19 @@ def warn_if_misfit(diagnostics: KnockoffDiagnostics, stacklevel: int = 2) -> Non
     stacklevel : int, default=2
         Stack level of the warning as in :func:`warnings.warn`, counted from the caller.
     """
-    bad = diagnostics.failing_names
-    if not bad:
+    doubtful = diagnostics.doubtful
+    if not doubtful:
         return
-    remedies = []
+    causes = []
     if diagnostics.off_share > 0:
-        remedies.append('for columns with few values use sampler="sequential"')
-    if diagnostics.misfit[diagnostics.off_values == 0].any():
-        remedies.append(
-            "where moments differ use another sampler, or SequentialKnockoffs with a regressor or "
-            "classifier that fits the columns better"
-        )
-    shown = list_some([repr(name) for name in bad], SHOWN)
+        causes.append("have few values, and their knockoffs have others")
+    if (diagnostics.off_values[doubtful] == 0).any():
+        causes.append("beat their knockoffs too often in responses that do not depend on them")
+    shown = list_some([repr(diagnostics.names[j]) for j in doubtful], SHOWN)
     warnings.warn(
-        f"the knockoffs do not match the columns {shown}; the false discovery rate may exceed its "
-        f"level. Remedy in Python: {'; '.join(remedies)}.",
+        f"the false discovery rate may exceed its level: columns {' or '.join(causes)}: {shown}. "
+        'Use sampler="auto", or, if it is used, HRTSelector (in the shell: --sampler auto or '
+        "--method hrt); audit(selector, X) (in the shell: --audit) measures the rate.",
         KnockoffModelWarning,
         stacklevel=stacklevel + 1,
     )

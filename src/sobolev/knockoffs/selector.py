@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
@@ -17,6 +18,7 @@ from sobolev._parameters import check_count, check_fraction
 from sobolev._progress import Progress
 from sobolev._random import RandomState, spawn
 from sobolev._typing import Array, Index, Mask
+from sobolev.conditionals.units import GROUP, Unit, named_units
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference.knockoff_filter import (
     check_offset,
@@ -26,14 +28,15 @@ from sobolev.inference.knockoff_filter import (
     knockoff_qvalues,
     knockoff_threshold,
 )
-from sobolev.knockoffs.base import KnockoffSampler
-from sobolev.knockoffs.choice import check_groups, resolve_sampler
-from sobolev.knockoffs.diagnostics import KnockoffDiagnostics, compare_moments, warn_if_misfit
+from sobolev.knockoffs.choice import fitted_sampler
+from sobolev.knockoffs.diagnostics import KnockoffDiagnostics, compare, warn_if_misfit
 from sobolev.knockoffs.fixed import FixedXKnockoffs
-from sobolev.knockoffs.groups import group_labels
 from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
 from sobolev.summary import SummaryMixin
-from sobolev.validation import feature_names, validate_training
+from sobolev.validation import feature_names, validate_rows, validate_training
+
+# Samplers that alternatives() offers.
+ALTERNATIVES = ("auto", "matched", "copula", "sequential", "gaussian")
 
 
 @dataclass(eq=False, repr=False)
@@ -52,9 +55,11 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         :class:`~sobolev.ConvexSIC`. It is fitted to standardised columns and knockoffs, each pair
         in random order.
     sampler : str or object, default="auto"
-        Sampler of the knockoffs: "gaussian", "copula", "sequential", "lowrank", "fixed", or an
-        object with ``fit(X)`` and ``sample(random_state)``. "auto" is "sequential" if some column
-        has at most ten values, otherwise "gaussian".
+        Sampler of the knockoffs: "gaussian", "matched", "copula", "sequential", "lowrank", "fixed",
+        or an object with ``fit(X)`` and ``sample(random_state)``. A fitted sampler in
+        :class:`~sklearn.frozen.FrozenEstimator` is used as it is. "auto" is "gaussian" if its
+        knockoffs are a fair match for columns that do not matter, otherwise "matched". It is
+        decided from X alone, with planted responses; see Notes.
     fdr : float, default=0.1
         Level of the false discovery rate.
     offset : {0, 1}, default=1
@@ -71,8 +76,12 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         Signed statistic W of each column, see :func:`~sobolev.knockoffs.knockoff_statistics`.
     feature_groups : mapping or sequence of sequences, optional
         Disjoint groups of columns, by name or position, that are selected together.
+    copies : {"join", "keep"}, default="join"
+        What to do with columns that cannot be told apart: copies, functions of another column, full
+        sets of one-hot columns, and linear combinations. "join" selects them together, see
+        ``units_``; with "keep", one may be selected in place of another.
     diagnose : bool, default=True
-        Whether to compare the moments of columns and knockoffs and warn if they differ.
+        Whether to compare columns and knockoffs, and warn if the false discovery rate is in doubt.
     random_state : int, Generator, RandomState or None, default=None
         Seed or generator for the knockoffs and for parameters ``random_state`` of the estimator
         that are None.
@@ -98,6 +107,9 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         Mask of the selected columns.
     feature_importances_ : array of shape (p,)
         Importances of the columns (not of the knockoffs), averaged over draws.
+    units_ : dict of str to array of int
+        Positions of the columns that are selected together, by the name of the unit. Each column is
+        in exactly one unit.
     sampler_ : object
         The fitted sampler.
     estimator_ : estimator or None
@@ -117,6 +129,11 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     columns with several draws; with offset 0, several draws need ``1 / fdr`` columns. With groups,
     both the columns here and the false discovery rate are counted in groups. The guarantees hold if
     ``fdr``, ``offset`` and ``n_draws`` are chosen before any result is seen.
+
+    ``sampler="auto"`` plants responses on a few columns of X and counts how often another column,
+    which does not matter, has a larger correlation with the response than its knockoff. The share
+    must be about 1/2. Gaussian knockoffs are used if it is at most 0.55 and no column has few
+    values; otherwise matched knockoffs, with the largest penalty for which it is at most 0.55.
 
     Fixed-X knockoffs are meant for ``statistic="lasso_path"`` and normal noise.
 
@@ -153,6 +170,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     n_draws: int = 1
     statistic: str = "difference"
     feature_groups: Any = None
+    copies: str = "join"
     diagnose: bool = True
     random_state: RandomState = None
     n_jobs: int | None = None
@@ -176,17 +194,13 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self._check_parameters()
         X, y, _ = validate_training(self, X, y)
         names = feature_names(self)
-        labels = group_labels(self.feature_groups, len(names), names)
+        units = named_units(X, self.feature_groups, names=names, copies=self.copies)
+        self.units_ = {name: unit.columns for name, unit in units.items()}
+        self._reasons = {name: unit.reason for name, unit in units.items()}
+        labels = _labels(units, len(names))
         self._warn_if_too_few(labels[np.ptp(X, axis=0) > 0])
-        self.sampler_ = resolve_sampler(
-            self.sampler, X, None if self.feature_groups is None else labels
-        )
-        check_groups(self.sampler_, labels, names)
+        self.sampler_ = fitted_sampler(self.sampler, X, labels, names)
         self._warn_if_unsuited()
-        if isinstance(self.sampler_, KnockoffSampler):
-            self.sampler_.fit_validated(X, getattr(self, "feature_names_in_", None))
-        else:
-            self.sampler_.fit(X)
         with Progress(self.verbose) as progress:
             progress.stage("fitting columns and knockoffs", self.n_draws)
             runs = self._run(X, y, labels, progress)
@@ -198,6 +212,41 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             self.diagnostics_ = replace(self.diagnostics_, names=tuple(names))
             warn_if_misfit(self.diagnostics_, stacklevel=2)
         return self
+
+    def for_table(self, X: Any) -> KnockoffSelector:
+        """A copy whose sampler is already fitted to X, for many responses on the same table.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, p)
+            The columns that the copy will be fitted to.
+
+        Returns
+        -------
+        KnockoffSelector
+            Not fitted; its sampler is frozen, also in clones.
+        """
+        reader = BaseEstimator()
+        X = validate_rows(reader, X, reset=True)
+        names = feature_names(reader)
+        units = named_units(X, self.feature_groups, names=names, copies=self.copies)
+        fitted = fitted_sampler(self.sampler, X, _labels(units, len(names)), names)
+        return clone(self).set_params(sampler=FrozenEstimator(fitted))
+
+    def alternatives(self) -> list[tuple[str, KnockoffSelector]]:
+        """Selectors with other samplers, to try if the audit of this one fails.
+
+        Returns
+        -------
+        list of (str, KnockoffSelector)
+            A label and a selector that is not fitted, the most promising first.
+        """
+        used = self.sampler if isinstance(self.sampler, str) else None
+        return [
+            (f'sampler="{name}"', clone(self).set_params(sampler=name))
+            for name in ALTERNATIVES
+            if name != used
+        ]
 
     def _check_parameters(self) -> None:
         check_fraction("fdr", self.fdr, low=0.0, high=1.0)
@@ -212,7 +261,9 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
 
     def _warn_if_too_few(self, labels: Index) -> None:
         """Warn before the fit if there are too few columns to select any."""
-        count, what = np.unique(labels).size, "columns" if self.feature_groups is None else "groups"
+        count = np.unique(labels).size
+        is_grouped = self.feature_groups is not None or count < labels.size
+        what = "groups" if is_grouped else "columns"
         # e-BH needs 1 / fdr selected columns, for any thresholds of the draws.
         least = self._level if self.offset == 1 else self.fdr
         if (self.offset == 0 and self.n_draws == 1) or least * count * (1 + 1e-12) >= 1:
@@ -271,11 +322,17 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         return {"W": self.statistics_, "qvalue": self.qvalues_}
 
     def _notes(self) -> dict[int, str]:
-        failing = [] if self.diagnostics_ is None else self.diagnostics_.failing
+        notes = {
+            int(j): f"{self._reasons[name]}: cannot be told apart"
+            for name, own in self.units_.items()
+            for j in own
+            if self._reasons[name] not in ("", GROUP)
+        }
+        doubtful = [] if self.diagnostics_ is None else self.diagnostics_.doubtful
+        for j in doubtful:
+            notes[j] = "; ".join([*filter(None, [notes.get(j)]), "the knockoff does not match"])
         constant = np.flatnonzero(~getattr(self.sampler_, "varying_", np.ones(0, dtype=bool)))
-        return dict.fromkeys(failing, "the knockoff does not match the column") | dict.fromkeys(
-            constant.tolist(), "constant"
-        )
+        return notes | dict.fromkeys(constant.tolist(), "constant")
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self, "support_")
@@ -286,6 +343,14 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.input_tags.sparse = False
         return tags
+
+
+def _labels(units: dict[str, Unit], n_columns: int) -> Index:
+    """Number of the unit of each column."""
+    labels = np.empty(n_columns, dtype=np.intp)
+    for number, unit in enumerate(units.values()):
+        labels[unit.columns] = number
+    return labels
 
 
 def _draw(
@@ -308,5 +373,5 @@ def _draw(
                 f"for X of shape {X.shape}, or values that are not finite."
             )
         found = evaluate(X, X_knockoff, y, estimator, statistic, labels, rng)
-        diagnostics = compare_moments(X, X_knockoff, labels) if diagnose else None
+        diagnostics = compare(X, X_knockoff, labels) if diagnose else None
     return (found if keep else replace(found, model=None)), diagnostics

@@ -16,8 +16,7 @@ from sobolev.report.pictures import draw_pictures
 from sobolev.report.result import COLUMNS, SelectionResult
 from sobolev.report.versions import versions
 from sobolev.selection import select
-from sobolev.summary import feature_units
-from sobolev.validation import feature_names
+from sobolev.summary import units_of
 
 if TYPE_CHECKING:
     from sobolev.inference import AuditResult
@@ -107,7 +106,7 @@ def make_result(
 
 def _ranking(selector: Any) -> pd.DataFrame:
     """The importances of a first fit, if the tests were interrupted."""
-    units = feature_units(selector.feature_groups, feature_names(selector))
+    units = units_of(selector)
     shares = np.array([selector.feature_importances_[c].sum() for c in units.values()])
     kinds = ["numeric" if c.size == 1 else "group" for c in units.values()]
     table = {"feature": list(units), "kind": kinds, "importance": shares, "note": ""}

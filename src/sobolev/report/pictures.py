@@ -10,7 +10,7 @@ import numpy as np
 
 from sobolev._typing import Index
 from sobolev.report.result import Picture, SelectionResult
-from sobolev.summary import feature_units
+from sobolev.summary import units_of
 from sobolev.validation import feature_names
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def draw_pictures(selector: Any, X: Any, y: Any, result: SelectionResult) -> tup
     tuple of Picture
         Without those for which there is nothing to draw.
     """
-    units = feature_units(selector.feature_groups, feature_names(selector))
+    units = units_of(selector)
     pictures = _effects(selector, X, y, [units[name] for name in result.selected])
     if result.method == "hrt":
         pictures += _tests(selector, units, result)

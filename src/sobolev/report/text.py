@@ -63,8 +63,9 @@ _PVALUES = {
     "is valid if either the distribution or the conditional mean is right",
 }
 _SAMPLERS = {
-    "auto": "chosen by the type of the columns",
+    "auto": "chosen by planted responses",
     "gaussian": "Gaussian",
+    "matched": "observed values of rows with similar predictions (predictive mean matching)",
     "copula": "Gaussian copula",
     "sequential": "sequential conditional",
     "lowrank": "low-rank factor model",
