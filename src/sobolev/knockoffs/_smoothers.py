@@ -8,6 +8,7 @@ conjugate gradients with one product with S per step.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -170,7 +171,7 @@ class ByColumns:
             self._inverse[: self.m, : self.m] = np.linalg.inv(gram)
 
 
-def is_inverse(inverse: Array, matrix: Array) -> bool:
+def is_inverse(inverse: Any, matrix: Any) -> bool:
     """Whether an updated inverse is accurate; updates are not if columns are nearly collinear."""
     size = matrix.shape[0]
     probe = np.cos(np.arange(size))  # any vector without structure
