@@ -106,7 +106,7 @@ class ByRows:
         Z = np.hstack(blocks)
         self.blocks, self.b = blocks, b
         self.gram = Z @ Z.T + b * np.eye(Z.shape[0])
-        self.inverse = np.linalg.inv(self.gram)
+        self.inverse = inverted(self.gram)
 
     def without(self, j: int) -> Smoother:
         """The smoother of all columns except block j."""
@@ -121,7 +121,7 @@ class ByRows:
         self.inverse -= V @ np.linalg.solve(np.eye(U.shape[1]) + U.T @ V, V.T)
         self.gram += U @ U.T
         if not is_inverse(self.inverse, self.gram):
-            self.inverse = np.linalg.inv(self.gram)
+            self.inverse = inverted(self.gram)
 
 
 class ByColumns:
@@ -137,7 +137,7 @@ class ByColumns:
         Z = self._Z[:, :m]
         self._gram = np.zeros((2 * m, 2 * m))
         self._gram[:m, :m] = Z.T @ Z + b * np.eye(m)
-        self._inverse[:m, :m] = np.linalg.inv(self._gram[:m, :m])
+        self._inverse[:m, :m] = inverted(self._gram[:m, :m])
 
     def without(self, j: int) -> Smoother:
         """The smoother of all columns except block j."""
@@ -168,7 +168,12 @@ class ByColumns:
         self._gram[old, new], self._gram[new, old], self._gram[new, new] = B, B.T, own
         gram = self._gram[: self.m, : self.m]
         if not is_inverse(self._inverse[: self.m, : self.m], gram):
-            self._inverse[: self.m, : self.m] = np.linalg.inv(gram)
+            self._inverse[: self.m, : self.m] = inverted(gram)
+
+
+def inverted(matrix: Array) -> Array:
+    """The inverse, computed afresh."""
+    return np.asarray(np.linalg.inv(matrix), dtype=float)
 
 
 def is_inverse(inverse: Any, matrix: Any) -> bool:
