@@ -14,7 +14,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -162,34 +161,29 @@ def ours(source: Source, make: Callable[..., Any], seed: int) -> dict[str, Recor
     """The results of one of our selectors by kind.
 
     The first kind, which rotates with the seed, gets a run from scratch with all checks; only its
-    result has ``seconds`` and ``warned``. The others use the same model of the columns, as far as
-    the selector can share it (see ``sharing``).
+    result has ``seconds`` and ``warned``. The others use its model of the columns.
     """
     k = seed % len(source.kinds)
     first, *others = (*source.kinds[k:], *source.kinds[:k])
     selector = make(fdr=FDR, random_state=seed)
     results = {first: _tried(_own_run, selector, *source.draw(first, seed))}
-    shared = cache(lambda: sharing(selector, source.columns(seed)))
-
-    def again(*data: np.ndarray) -> Record:
-        return _own_run(clone(shared()), *data)
-
-    return results | {kind: _tried(again, *source.draw(kind, seed)) for kind in others}
+    for kind in others:
+        results[kind] = _tried(_own_run, sharing(selector), *source.draw(kind, seed))
+    return results
 
 
-def sharing(selector: Any, X: np.ndarray) -> Any:
+def sharing(selector: Any) -> Any:
     """An unfitted copy of a fitted selector, with its model of the columns and without checks.
 
-    ``for_table`` fits a model to all columns; that of a fitted test has the tested ones already. A
-    selector with neither is copied as it is.
+    The model of a run is used rather than ``for_table``, which would fit it again, and to columns
+    that are not tested, too. A selector whose fit failed is copied as it is.
     """
-    if hasattr(selector, "conditional_"):
-        ready = clone(selector).set_params(conditional=FrozenEstimator(selector.conditional_))
-    elif hasattr(selector, "for_table"):
-        ready = selector.for_table(X)
-    else:
-        return clone(selector)
-    return ready.set_params(diagnose=False)
+    copy = clone(selector)
+    for part in ("conditional", "sampler"):
+        fitted = getattr(selector, f"{part}_", None)
+        if fitted is not None:
+            copy.set_params(**{part: FrozenEstimator(fitted), "diagnose": False})
+    return copy
 
 
 def _own_run(selector: Any, X: np.ndarray, y: np.ndarray, active: np.ndarray) -> Record:
