@@ -22,7 +22,7 @@ from sobolev.knockoffs.groups import group_labels
 from sobolev.knockoffs.low_rank import LowRankKnockoffs
 from sobolev.knockoffs.matched import MatchedKnockoffs
 from sobolev.knockoffs.sequential import SequentialKnockoffs
-from sobolev.knockoffs.signs import null_signs
+from sobolev.knockoffs.signs import FAIR, NullSigns, null_signs
 
 SAMPLERS = {
     "gaussian": GaussianKnockoffs,
@@ -37,7 +37,7 @@ BY_GROUP = ("gaussian", "matched")
 # Penalties of the matched sampler that are tried, relative to the one that predicts best. A smaller
 # penalty makes knockoffs more similar to their columns, which is safer and has less power.
 PENALTIES = (1.0, 0.3, 0.1, 0.03)
-# Number of signs that the choice is based on: the fewer groups, the more draws.
+# Largest number of signs that the choice is based on: the fewer groups, the more draws.
 N_SIGNS, MAX_DRAWS = 150, 5
 
 
@@ -137,19 +137,28 @@ def choose_sampler(X: Array, labels: Index) -> Any:
     """
     if not (np.ptp(X, axis=0) > 0).any():
         return GaussianKnockoffs()
-    n_draws = int(np.clip(np.ceil(N_SIGNS / np.unique(labels).size), 1, MAX_DRAWS))
     best, smallest = None, np.inf
     for candidate in _candidates(X, labels):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SobolevWarning)  # the chosen one is fitted once more
             candidate.fit_validated(X)
-        draws = [candidate.sample(seed) for seed in range(n_draws)]
-        found = null_signs(X, draws, labels, np.random.default_rng(0))
+        found = _signs(candidate, X, labels)
         if found.mean < smallest:
             best, smallest = candidate, found.mean
         if found.fair:
             break
     return clone(best)
+
+
+def _signs(sampler: Any, X: Array, labels: Index) -> NullSigns:
+    """Signs of null columns over draws of a fitted sampler, as many as the decision needs."""
+    draws: list[Array] = []
+    most = int(np.clip(np.ceil(N_SIGNS / np.unique(labels).size), 1, MAX_DRAWS))
+    while True:
+        draws.append(sampler.sample(len(draws)))
+        found = null_signs(X, draws, labels, np.random.default_rng(0))
+        if len(draws) == most or abs(found.mean - FAIR) > 2 * found.error:
+            return found
 
 
 def _candidates(X: Array, labels: Index) -> Iterator[Any]:
