@@ -127,7 +127,10 @@ def split_test(
     statistic: str,
     shortlist: int | None,
 ) -> Any:
-    """The test of a model, fitted to the first part of the rows, on the second."""
+    """The test of a model, fitted to the first part of the rows, on the second.
+
+    As in the paper, p-values rely on the conditional model alone.
+    """
     from sklearn.frozen import FrozenEstimator
 
     from sobolev import HRTSelector
@@ -138,6 +141,9 @@ def split_test(
         fdr=FDR,
         statistic=statistic,
         scheme="split",
+        pvalue="saddlepoint",
+        conditional="mixed",
+        copies="keep",
         shortlist=shortlist,
         diagnose=False,
     )

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sobolev.conditionals.units import Unit, find_units, unit_name
+from sobolev.conditionals.features import features
+from sobolev.conditionals.units import find_units
 from sobolev.datasets import make_liang, make_sinexp
 
 
@@ -262,12 +263,11 @@ def test_missing_values_are_reported_by_column():
         find_units(X)
 
 
-def test_a_unit_is_named_after_at_most_three_columns():
+def test_a_feature_is_named_after_at_most_three_columns():
+    x, z = normal(50, 2).T
     names = ["Energy", "Mass", "TotalEnergy", "Spin", "Charge"]
-    assert unit_name(Unit(np.array([1]), ""), names) == "Mass"
-    assert unit_name(Unit(np.array([0, 2]), "copies"), names) == "Energy, TotalEnergy"
-    everything = Unit(np.arange(5), "copies")
-    assert unit_name(everything, names) == "Energy, Mass, TotalEnergy and 2 more"
+    found = features(np.column_stack([x, z, 2 * x, -x, 3 * x]), None, names, "join")
+    assert [feature.name for feature in found] == ["Energy, TotalEnergy, Spin and 1 more", "Mass"]
 
 
 def test_large_tables_take_a_moment():

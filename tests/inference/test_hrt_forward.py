@@ -13,7 +13,7 @@ from scipy.stats import kstest, norm
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LassoCV, LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -22,7 +22,7 @@ from sobolev.convex import Alternating
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
 from sobolev.inference import HRTSelector, MonteCarlo, hrt_test
 from sobolev.inference.hrt import _merged
-from sobolev.inference.multiple_testing import smallest_qvalue
+from sobolev.inference.multiple_testing import qvalues, smallest_qvalue
 from sobolev.inference.saddlepoint import saddlepoint_pvalue
 from sobolev.inference.studentised import studentised_pvalue
 
@@ -336,6 +336,19 @@ def frozen_critic(scheme):
 
 def test_a_frozen_critic_with_a_split():
     frozen_critic("split")
+
+
+def test_one_split_counts_only_the_columns_that_the_critic_uses():
+    X, _ = draw()
+    hrt = HRTSelector(LassoCV(), scheme="split", random_state=0).fit(X, 3 * X[:, 1])
+    tested = np.isfinite(hrt.pvalues_)
+    assert tested[1]
+    assert tested.sum() < 6
+    np.testing.assert_allclose(hrt.qvalues_[tested], qvalues(hrt.pvalues_[tested], "bh"))
+    again = HRTSelector(LassoCV(), scheme="split", n_repeats=2, random_state=0).fit(X, 3 * X[:, 1])
+    tested = np.isfinite(again.pvalues_)
+    expected = qvalues(again.pvalues_[tested], "bh", n_tests=6)
+    np.testing.assert_allclose(again.qvalues_[tested], expected)
 
 
 def test_a_frozen_critic_with_the_forward_scheme():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from sobolev._parameters import check_option
 from sobolev._typing import Array, Index
 from sobolev.conditionals.units import GROUP, NEAR_COPIES, find_units
+from sobolev.criterion import disjoint_groups
 from sobolev.validation import list_some
 
 # What to do with columns that cannot be told apart.
@@ -27,8 +30,9 @@ class Feature:
     columns : array of int
         Positions of the columns.
     note : str
-        Why columns were joined, or why the feature is not tested; empty if nothing is special.
+        Why columns were joined, or what else determines them; empty if nothing is special.
     is_testable : bool
+        False if other columns determine it, so that nothing of it is left to vary given them.
     """
 
     name: str
@@ -37,20 +41,17 @@ class Feature:
     is_testable: bool = True
 
 
-def features(
-    X: Array, names: Sequence[str], groups: Mapping[str, Index], copies: str
-) -> list[Feature]:
+def features(X: Array, groups: Any, names: Sequence[str], copies: str) -> list[Feature]:
     """The features of a table, in the order of their first columns.
 
     Parameters
     ----------
     X : array of shape (n, d)
         Validated rows.
+    groups : mapping, sequence of sequences, or None
+        Disjoint groups of columns that are features of their own.
     names : sequence of str
         Names of the columns.
-    groups : mapping
-        The features as the user sees them, by name: groups and single columns, disjoint and
-        complete, as :func:`sobolev.criterion.disjoint_groups` returns them.
     copies : {"join", "keep"}
         "join" makes one feature of groups and columns that cannot be told apart. "keep" keeps them
         apart; those that others determine are then not testable.
@@ -58,9 +59,21 @@ def features(
     Returns
     -------
     list of Feature
+        Each column is in exactly one feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, z = np.random.default_rng(0).standard_normal((2, 200))
+    >>> for found in features(np.column_stack([x, z, 2 * x]), None, ["a", "b", "c"], "join"):
+    ...     print(found.name, found.columns, found.note)
+    a, c [0 2] cannot be told apart: copies
+    b [1]
     """
-    home = {int(j): name for name, columns in groups.items() for j in columns}
-    several = [columns.tolist() for columns in groups.values() if columns.size > 1]
+    check_option("copies", copies, COPIES)
+    own = disjoint_groups([] if groups is None else groups, names)
+    home = {int(j): name for name, columns in own.items() for j in columns}
+    several = [columns.tolist() for columns in own.values() if columns.size > 1]
     found = []
     for unit in find_units(X, several, names=names):
         parts = list(dict.fromkeys(home[int(j)] for j in unit.columns))
@@ -72,8 +85,8 @@ def features(
             found.append(Feature(name, unit.columns, f"cannot be told apart: {reason}"))
         else:
             alone = reason == NEAR_COPIES
-            note = reason if alone else f"not tested: others determine it ({reason})"
-            found += [Feature(part, groups[part], note, alone) for part in parts]
+            note = reason if alone else f"others determine it ({reason})"
+            found += [Feature(part, own[part], note, alone) for part in parts]
     return _distinct(sorted(found, key=lambda feature: int(feature.columns[0])))
 
 

@@ -25,14 +25,13 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 
-from sobolev._parameters import check_option
 from sobolev._standardize import Standardizer, rank_scores
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals._checks import unit_norm
 from sobolev.conditionals.base import MAX_CATEGORIES
 from sobolev.conditionals.ridge import GramInverse
 from sobolev.criterion import disjoint_groups
-from sobolev.validation import list_some, reject_non_finite
+from sobolev.validation import reject_non_finite
 
 # Absolute correlation of the scores of copies, which differ in no rank.
 COPY = 1 - 1e-9
@@ -114,10 +113,6 @@ def find_units(X: Any, groups: Any = None, *, names: Sequence[str] | None = None
     list of Unit
         Units in the order of their first columns. Each column is in exactly one unit.
 
-    See Also
-    --------
-    unit_name : A short name for a unit.
-
     Notes
     -----
     Nothing is random. Monotone maps of a column leave copies and functions as they are; linear
@@ -156,72 +151,6 @@ def find_units(X: Any, groups: Any = None, *, names: Sequence[str] | None = None
         varying = np.flatnonzero(standard.varying)
         _look_for_all(table[:, varying], standard.transform(table), varying, joined)
     return [Unit(unit, joined.reason(unit, table)) for unit in joined.units()]
-
-
-def unit_name(unit: Unit, names: Sequence[str]) -> str:
-    """Name of a unit: the names of at most three of its columns and the number of the others.
-
-    Parameters
-    ----------
-    unit : Unit
-        Unit of columns.
-    names : sequence of str
-        Names of all columns of X.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sobolev.conditionals.units import Unit, unit_name
-    >>> unit_name(Unit(np.array([0, 2]), "copies"), ["Energy", "Mass", "TotalEnergy"])
-    'Energy, TotalEnergy'
-    """
-    return list_some([str(names[j]) for j in unit.columns], most=3)
-
-
-def named_units(
-    X: Any, groups: Any = None, *, names: Sequence[str], copies: str = "join"
-) -> dict[str, Unit]:
-    """The units of X by name.
-
-    A group keeps its name; a unit of several groups and columns is named after all of them.
-
-    Parameters
-    ----------
-    X, groups, names
-        As in :func:`find_units`.
-    copies : {"join", "keep"}, default="join"
-        Whether columns that cannot be told apart are joined; with "keep" only groups are.
-
-    Returns
-    -------
-    dict of str to Unit
-        Each column is in exactly one unit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sobolev.conditionals.units import named_units
-    >>> x, z = np.random.default_rng(0).standard_normal((2, 200))
-    >>> X = np.column_stack([x, z, 2 * x])
-    >>> list(named_units(X, {"first": [0]}, names=["a", "b", "c"]))
-    ['first, c', 'b']
-    """
-    check_option("copies", copies, ("join", "keep"))
-    parts = disjoint_groups({} if groups is None else groups, names)
-    if copies == "keep":
-        return {name: Unit(own, GROUP if own.size > 1 else "") for name, own in parts.items()}
-    part_of = np.empty(len(names), dtype=np.intp)
-    for number, own in enumerate(parts.values()):
-        part_of[own] = number
-    found = {}
-    for unit in find_units(X, groups, names=names):
-        inside = [list(parts)[k] for k in dict.fromkeys(part_of[unit.columns].tolist())]
-        found[list_some(inside, most=3)] = unit
-    return found
 
 
 class _Joined:

@@ -21,7 +21,7 @@ from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.choice import resolve_conditional
 from sobolev.conditionals.derived import RecentredConditional, TabulatedConditional
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
-from sobolev.conditionals.features import COPIES, Feature, features
+from sobolev.conditionals.features import Feature, features
 from sobolev.criterion import disjoint_groups
 from sobolev.critic import STATISTICS, as_critic, unwrapped
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
@@ -238,7 +238,12 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         X, y, n_train = self._read(X, y, holdout)
         found = self._find_units(X)
         self.units_ = {unit.name: unit.columns for unit in found}
-        self._unit_notes = {int(j): unit.note for unit in found for j in unit.columns if unit.note}
+        self._unit_notes = {
+            int(j): unit.note if unit.is_testable else f"not tested: {unit.note}"
+            for unit in found
+            for j in unit.columns
+            if unit.note
+        }
         testable = [unit.columns for unit in found if unit.is_testable]
         trial = self._trial(X, y, testable)
         self._warn_if_hopeless(trial, n_train)
@@ -317,9 +322,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
 
     def _find_units(self, X: Array) -> list[Feature]:
         """The features of a table, from X alone."""
-        names = feature_names(self)
-        own = [] if self.feature_groups is None else self.feature_groups
-        return features(X, names, disjoint_groups(own, names), self.copies)
+        return features(X, self.feature_groups, feature_names(self), self.copies)
 
     def _trial(self, X: Array, y: Any, units: list[Index]) -> Trial:
         estimator = self.estimator
@@ -345,7 +348,10 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self.conditional_ = getattr(trial.conditional, "model", trial.conditional)
         pvalues = _merged(np.stack([run.pvalues for run in runs]))
         self.pvalues_ = trial.spread(pvalues)
-        self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure, trial.n_tests))  # Alg. 4, BH
+        # With one split, the training rows alone decide what is tested.
+        is_fixed = len(runs) == 1 and trial.scheme.n_blocks == 1
+        n_tests = None if is_fixed else trial.n_tests
+        self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure, n_tests))  # Alg. 4, BH
         self.statistics_ = trial.spread(runs[-1].statistics)
         self.null_means_ = trial.spread(runs[-1].null_means)
         self.null_deviations_ = trial.spread(runs[-1].null_deviations)
@@ -466,7 +472,6 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         check_option("procedure", self.procedure, PROCEDURES)
         resolve_pvalue(self.pvalue)
         resolve_scheme(self.scheme)
-        check_option("copies", self.copies, COPIES)
         check_count("n_repeats", self.n_repeats)
         if self.shortlist is not None:
             check_count("shortlist", self.shortlist)

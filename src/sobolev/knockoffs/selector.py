@@ -18,7 +18,7 @@ from sobolev._parameters import check_count, check_fraction
 from sobolev._progress import Progress
 from sobolev._random import RandomState, spawn
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.units import GROUP, Unit, named_units
+from sobolev.conditionals.features import Feature, features
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference.knockoff_filter import (
     check_offset,
@@ -194,9 +194,9 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self._check_parameters()
         X, y, _ = validate_training(self, X, y)
         names = feature_names(self)
-        units = named_units(X, self.feature_groups, names=names, copies=self.copies)
-        self.units_ = {name: unit.columns for name, unit in units.items()}
-        self._reasons = {name: unit.reason for name, unit in units.items()}
+        units = features(X, self.feature_groups, names, self.copies)
+        self.units_ = {unit.name: unit.columns for unit in units}
+        self._unit_notes = {int(j): unit.note for unit in units for j in unit.columns if unit.note}
         labels = _labels(units, len(names))
         self._warn_if_too_few(labels[np.ptp(X, axis=0) > 0])
         self.sampler_ = fitted_sampler(self.sampler, X, labels, names)
@@ -210,8 +210,19 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self.diagnostics_ = runs[0][1]
         if self.diagnostics_ is not None:
             self.diagnostics_ = replace(self.diagnostics_, names=tuple(names))
-            warn_if_misfit(self.diagnostics_, stacklevel=2)
+        self.warn(stacklevel=3)
         return self
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Warn if the false discovery rate is in doubt, as ``fit`` does.
+
+        Parameters
+        ----------
+        stacklevel : int, default=2
+            As in :func:`warnings.warn`.
+        """
+        if self.diagnostics_ is not None:
+            warn_if_misfit(self.diagnostics_, stacklevel=stacklevel)
 
     def for_table(self, X: Any) -> KnockoffSelector:
         """A copy whose sampler is already fitted to X, for many responses on the same table.
@@ -229,7 +240,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         reader = BaseEstimator()
         X = validate_rows(reader, X, reset=True)
         names = feature_names(reader)
-        units = named_units(X, self.feature_groups, names=names, copies=self.copies)
+        units = features(X, self.feature_groups, names, self.copies)
         fitted = fitted_sampler(self.sampler, X, _labels(units, len(names)), names)
         return clone(self).set_params(sampler=FrozenEstimator(fitted))
 
@@ -322,12 +333,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         return {"W": self.statistics_, "qvalue": self.qvalues_}
 
     def _notes(self) -> dict[int, str]:
-        notes = {
-            int(j): f"{self._reasons[name]}: cannot be told apart"
-            for name, own in self.units_.items()
-            for j in own
-            if self._reasons[name] not in ("", GROUP)
-        }
+        notes = dict(self._unit_notes)
         doubtful = [] if self.diagnostics_ is None else self.diagnostics_.doubtful
         for j in doubtful:
             notes[j] = "; ".join([*filter(None, [notes.get(j)]), "the knockoff does not match"])
@@ -345,10 +351,10 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         return tags
 
 
-def _labels(units: dict[str, Unit], n_columns: int) -> Index:
+def _labels(units: list[Feature], n_columns: int) -> Index:
     """Number of the unit of each column."""
     labels = np.empty(n_columns, dtype=np.intp)
-    for number, unit in enumerate(units.values()):
+    for number, unit in enumerate(units):
         labels[unit.columns] = number
     return labels
 

@@ -187,10 +187,6 @@ def _misfits(selector: Any) -> list[str]:
     with warnings_module.catch_warnings(record=True, action="always") as caught:
         if hasattr(selector, "warn"):
             selector.warn()
-        elif getattr(selector, "diagnostics_", None) is not None:
-            from sobolev.knockoffs.diagnostics import warn_if_misfit
-
-            warn_if_misfit(selector.diagnostics_)
     return [sentence(str(item.message)) for item in caught]
 
 
