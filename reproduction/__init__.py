@@ -33,7 +33,7 @@ BENCH = (
     "growth",
 )
 # Long, and not part of `make bench`.
-OTHERS = ("hrt", "tuning")
+OTHERS = ("hrt", "subjects", "tuning")
 STUDIES = (*PAPER, *BENCH, *OTHERS)
 
 

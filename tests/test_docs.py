@@ -19,7 +19,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 @pytest.fixture
 def names(tmp_path, monkeypatch):
-    """What a reader has at hand: a table of cells and a response."""
+    """What a reader has at hand: a table of cells, a response, and the patient of each row."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
@@ -29,7 +29,9 @@ def names(tmp_path, monkeypatch):
     y = table["dose"] + table["age"] * table["red"] + rng.standard_normal(120)
     table.assign(response=y).to_csv("cells.csv", index=False)
     sic = ConvexSIC(lam=0.03).fit(table, y)
-    return {"X": table, "table": table, "y": y, "sic": sic, "pd": pd, "np": np, "X_new": table}
+    patient = np.repeat(np.arange(30), 4)
+    given = {"X": table, "table": table, "y": y, "patient": patient, "sic": sic, "X_new": table}
+    return given | {"pd": pd, "np": np}
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from sobolev._typing import Array, Index
 from sobolev.targets import resolve_target
@@ -78,8 +78,11 @@ class Critic(Protocol):
     feature_importances_: Array
     independent_refits: bool
 
-    def fit_validated(self, X: Array, y: Any) -> Any:
-        """Fit to rows that were checked at the door; returns the fitted critic."""
+    def fit_validated(self, X: Array, y: Any, weights: Array | None = None) -> Any:
+        """Fit to rows that were checked at the door; returns the fitted critic.
+
+        ``weights`` are probabilities of the rows.
+        """
 
     def for_testing(self) -> Any:
         """The critic as the tests fit it again and again: perhaps smaller, never worse at tests."""
@@ -173,9 +176,21 @@ class PredictorCritic:
             "are ranked."
         )
 
-    def fit_validated(self, X: Array, y: Any) -> PredictorCritic:
-        """Fit the estimator."""
-        self.estimator.fit(X, y)
+    def fit_validated(self, X: Array, y: Any, weights: Array | None = None) -> PredictorCritic:
+        """Fit the estimator; weights go to the last step of a pipeline."""
+        if weights is None:
+            self.estimator.fit(X, y)
+            return self
+        last = self.estimator[-1] if hasattr(self.estimator, "steps") else self.estimator
+        if not has_fit_parameter(last, "sample_weight"):
+            raise ValueError(
+                f"{type(last).__name__} takes no sample_weight; fit without weights, or use an "
+                "estimator that takes them."
+            )
+        name = "sample_weight"
+        if hasattr(self.estimator, "steps"):
+            name = f"{self.estimator.steps[-1][0]}__sample_weight"
+        self.estimator.fit(X, y, **{name: weights * weights.size})
         return self
 
     def for_testing(self) -> PredictorCritic:
@@ -225,7 +240,7 @@ class FrozenCritic:
         """Importances of the fitted estimator."""
         return np.asarray(self.critic.feature_importances_, dtype=float)
 
-    def fit_validated(self, X: Array, y: Any) -> FrozenCritic:
+    def fit_validated(self, X: Array, y: Any, weights: Array | None = None) -> FrozenCritic:
         """Do nothing."""
         return self
 

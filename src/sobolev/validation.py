@@ -11,9 +11,10 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
-from sobolev._typing import AnyArray, Array
+from sobolev._typing import AnyArray, Array, Index
 
 MIN_ROWS = 4
+MIN_GROUPS = 4
 
 
 def validate_training(
@@ -92,6 +93,33 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise ValueError(not_numbers(_text_positions(X))) from error
     reject_non_finite(checked, X)
     return checked
+
+
+def read_groups(groups: Any, n: int) -> Index:
+    """The number of the group of each row, in the order of their first rows.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n,)
+        Labels, numbers or text.
+    n : int
+        Number of rows.
+    """
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups has the shape {labels.shape}, but X has {n} rows.")
+    codes, found = pd.factorize(labels)
+    if (codes < 0).any():
+        raise ValueError(
+            f"groups has no label in {int((codes < 0).sum())} of {n} rows; drop these rows, or "
+            "give each a label of its own."
+        )
+    if len(found) < MIN_GROUPS:
+        raise ValueError(
+            f"groups has {len(found)} different labels; at least {MIN_GROUPS} subjects are needed "
+            "to train on some and test on others."
+        )
+    return np.asarray(codes, dtype=np.intp)
 
 
 def feature_names(estimator: Any) -> list[str]:

@@ -13,7 +13,15 @@ import typer
 from sobolev._files import write_atomic
 from sobolev.cli.ending import one_line
 from sobolev.cli.output import AUDIT_FILES, check_folder
-from sobolev.cli.running import LOG, choose, facts, forget, tell_preparation, use_groups
+from sobolev.cli.running import (
+    LOG,
+    choose,
+    facts,
+    forget,
+    keep_order,
+    tell_preparation,
+    use_groups,
+)
 from sobolev.cli.terminal import Reporter
 from sobolev.inference import AuditChoice, AuditResult
 from sobolev.report.result import plain
@@ -48,6 +56,8 @@ def run_audit(
         data = prepare(read_table(path, **reading), targets, **columns)
         tell_preparation(data, reporter)
         use_groups(selector, data)
+        if columns.get("blocks_of"):
+            keep_order(selector)
         choice = choose(selector, data, log, reporter, n_jobs=n_jobs, repeats=repeats)
         content = {
             "schema": SCHEMA,

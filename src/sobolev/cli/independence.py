@@ -35,6 +35,7 @@ def run_test(
     quiet: bool,
     x: Sequence[str] = (),
     blocks: str | None = None,
+    subject: str | None = None,
 ) -> None:
     """Read the table, test and print the result."""
     with Reporter(quiet) as reporter:
@@ -47,14 +48,19 @@ def run_test(
                 raise ValueError(f"--blocks: column {names[0]!r} has missing values; fill them in.")
             columns = columns | {"exclude": [*columns.get("exclude", []), *names]}
             labels = frame[names[0]].astype(str).to_numpy()
-        data = prepare(frame, y, only=x, **columns)
+        data = prepare(frame, y, only=x, subject=subject, **columns)
         tell_preparation(data, reporter)
         if labels is not None and len(labels) != len(data.X):
             raise ValueError("--blocks needs all rows; use --missing impute, not drop.")
         reporter.stage("testing")
         with warnings.catch_warnings(record=True, action="always") as caught:
             result = sic_test(
-                data.X, data.y, n_permutations=permutations, blocks=labels, random_state=seed
+                data.X,
+                data.y,
+                n_permutations=permutations,
+                blocks=labels,
+                groups=data.groups,
+                random_state=seed,
             )
         said = plain_words(caught)
         for text in said:

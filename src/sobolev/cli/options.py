@@ -119,6 +119,25 @@ Groups = Annotated[
         help="Columns that are selected together; or a file of such lines.",
     ),
 ]
+Subject = Annotated[
+    str | None,
+    typer.Option(
+        help="Column that says which rows belong together, such as a patient with several visits.",
+        metavar="COLUMN",
+    ),
+]
+BlocksOf = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="For time series: so many consecutive rows belong together, and the rows keep their "
+        "order.",
+        metavar="ROWS",
+    ),
+]
+Weights = Annotated[
+    str | None, typer.Option(help="Column of weights of the rows.", metavar="COLUMN")
+]
 Categorical = Annotated[
     list[str] | None, _list("--categorical", help="Numeric columns to treat as categories.")
 ]
@@ -157,9 +176,7 @@ Na = Annotated[
     list[str] | None, _list("--na", metavar="TEXT", help="Another mark of missing values.")
 ]
 Permutations = Annotated[int, typer.Option(min=1, help="Number of permutations of the rows.")]
-Blocks = Annotated[
-    str | None, typer.Option(help="Column of batches or subjects: permute only within them.")
-]
+Blocks = Annotated[str | None, typer.Option(help="Column of batches: permute only within them.")]
 Simulation = Annotated[Simulated, typer.Argument(help="Which data.", show_default=False)]
 
 
@@ -188,6 +205,7 @@ TEST: Shared = {
     "x": (Features, None),
     "permutations": (Permutations, 999),
     "blocks": (Blocks, None),
+    "subject": (Subject, None),
     "seed": (Seed, 0),
     "json": (Json, False),
     "quiet": (Quiet, False),
@@ -213,7 +231,13 @@ OUTPUT: Shared = {
     "quiet": (Quiet, False),
 }
 AUDIT_OUTPUT = OUTPUT | {"format": (AuditFormatOption, AuditFormat.table)}
-TABLE = {"columns": COLUMNS | {"groups": (Groups, None)}, "reading": READING, "output": OUTPUT}
+GROUPS: Shared = {
+    "groups": (Groups, None),
+    "subject": (Subject, None),
+    "blocks_of": (BlocksOf, None),
+    "weights": (Weights, None),
+}
+TABLE = {"columns": COLUMNS | GROUPS, "reading": READING, "output": OUTPUT}
 # Options that do not change the result, and options that the command line always shows.
 SILENT, ALWAYS = {*OUTPUT, "n_jobs"}, {"method", "critic", "fdr", "seed"}
 

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,8 @@ def run(
         data = prepare(read_table(path, **reading), targets, **columns)
         tell_preparation(data, reporter)
         use_groups(selector, data)
+        if columns.get("blocks_of"):
+            keep_order(selector)
         choice, log = None, None if folder is None else folder / LOG
         if audit:
             choice = choose(selector, data, log, reporter, n_jobs=n_jobs)
@@ -152,7 +155,11 @@ def default_folder(path: Path) -> Path:
 
 
 def use_groups(selector: Any, data: Prepared) -> None:
-    """Tell the selector which columns belong together."""
+    """Tell the selector which columns belong together, and refuse rows that do if it cannot."""
+    if data.groups is not None and not hasattr(selector, "fdr"):
+        raise ValueError(
+            "--subject and --blocks-of belong to --method hrt; a ranking takes rows as independent."
+        )
     top = selector.get_params(deep=False).get("n_features_to_select")
     if top is not None and top > len(data.variables):
         raise ValueError(f"--top {top} is more than the {len(data.variables)} features.")
@@ -162,11 +169,17 @@ def use_groups(selector: Any, data: Prepared) -> None:
         selector.set_params(estimator__feature_groups=dict(data.variables))
 
 
+def keep_order(selector: Any) -> None:
+    """Tell the test to keep the order of the rows."""
+    if isinstance(selector, HRTSelector):
+        selector.set_params(scheme=replace(selector.scheme, shuffle=False))
+
+
 def fit(selector: Any, data: Prepared) -> bool:
     """Fit the selector; False if it was interrupted after a first ranking."""
     try:
         with explaining_rare_classes(selector):
-            selector.fit(data.X, data.y)
+            selector.fit(data.X, data.y, **data.beside)
     except KeyboardInterrupt:
         if not hasattr(selector, "feature_importances_"):
             raise
@@ -190,6 +203,7 @@ def choose(
                 selector,
                 data.X,
                 data.y,
+                groups=data.groups,
                 n_repeats=REPEATS if repeats is None else repeats,
                 n_jobs=-1 if n_jobs is None else n_jobs,
                 random_state=selector.random_state,

@@ -81,10 +81,13 @@ class Seen:
         return cls(columns, pit, drawn, means, widths, off_values)
 
 
-def unseen_distributions(conditional: Any, table: Any, refit: bool | None) -> Distributions:
+def unseen_distributions(
+    conditional: Any, table: Any, refit: bool | None, fitted: Index | None = None
+) -> Distributions:
     """Return a function of j that gives the distributions of rows that the model has not seen.
 
-    The rows of ``table`` must be the fitted rows in the same order, unless ``refit`` is False.
+    The rows of ``table`` must be the fitted rows in the same order, or those at ``fitted``, unless
+    ``refit`` is False.
     """
     n = table.shape[0]
     knows_rows = isinstance(conditional, Conditional) and not isinstance(
@@ -92,12 +95,12 @@ def unseen_distributions(conditional: Any, table: Any, refit: bool | None) -> Di
     )
     if refit is None:
         refit = not knows_rows and hasattr(conditional, "fit")
-        if knows_rows and conditional.n_rows_ != n:
+        if knows_rows and fitted is None and conditional.n_rows_ != n:
             raise ValueError(
                 f"X has {n} rows, but the model was fitted to {conditional.n_rows_}; pass the same "
                 "rows, or refit=False for new rows."
             )
-        rows = np.arange(n)
+        rows = np.arange(n) if fitted is None else fitted
     else:
         rows = np.full(n, -1)
     if refit:

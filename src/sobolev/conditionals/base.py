@@ -27,10 +27,13 @@ class Conditional(BaseEstimator):
     ``distribution(X, j, rows)``, which returns nodes and weights of the discrete conditional
     distribution of column j for every row. ``rows`` holds the position of each row in the fitted
     table, or -1 for a new row; a fitted row is predicted by a model that has not seen it.
+    ``groups_`` holds the number of the group of each fitted row, or None: a model that has seen
+    another row of the group has seen the row.
     """
 
     n_features_in_: int
     n_rows_: int
+    groups_: Index | None = None
     # The joint model of several columns: "linear", "forest", or "auto" by what fits.
     joint_kind: ClassVar[str] = "linear"
 
@@ -51,9 +54,17 @@ class Conditional(BaseEstimator):
         """
         return self.fit_validated(validate_rows(self, X, reset=True))
 
-    def fit_validated(self, X: Array) -> Conditional:
-        """Fit to rows that were validated before."""
+    def fit_validated(self, X: Array, groups: Index | None = None) -> Conditional:
+        """Fit to rows that were validated before.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        groups : array of int, shape (n,), optional
+            Number of the group of each row, from 0 on. Rows of a group belong together.
+        """
         self.n_rows_, self.n_features_in_ = X.shape
+        self.groups_ = groups
         self._table, self._joint = X, dict[tuple[int, ...], Any]()
         self.learn(X)
         return self
@@ -114,7 +125,8 @@ class Conditional(BaseEstimator):
 
         key = tuple(columns.tolist())
         if key not in self._joint:
-            self._joint[key] = JointConditional(columns, kind=self.joint_kind).fit(self._table)
+            joint = JointConditional(columns, kind=self.joint_kind)
+            self._joint[key] = joint.fit(self._table, self.groups_)
         nodes, weights = self._joint[key].grid(X, rows)
         return nodes, weights
 
@@ -227,10 +239,23 @@ def levels(n_nodes: int) -> Array:
     return (np.arange(n_nodes) + 0.5) / n_nodes
 
 
-def fold_numbers(n: int, n_folds: int, random_state: RandomState) -> Index:
-    """Random fold of every row; the sizes of the folds differ by at most one."""
+def fold_numbers(
+    n: int, n_folds: int, random_state: RandomState, groups: Index | None = None
+) -> Index:
+    """Random fold of every row; the sizes of the folds differ by at most one.
+
+    With groups, the rows of a group are in one fold, and sizes are counted in groups.
+    """
     rng = check_generator(random_state)
-    return np.asarray(rng.permutation(n) % min(n_folds, n), dtype=np.intp)
+    size = n if groups is None else int(groups.max()) + 1
+    folds = np.asarray(rng.permutation(size) % min(n_folds, size), dtype=np.intp)
+    return folds if groups is None else folds[groups]
+
+
+def one_of_each(groups: Index, random_state: RandomState = 0) -> Index:
+    """One random row of each group, in the order of the rows."""
+    order = check_generator(random_state).permutation(groups.size)
+    return np.sort(order[np.unique(groups[order], return_index=True)[1]])
 
 
 def cross_fitted(X: Array, rows: Index, held_out: Array, model: Any) -> Array:

@@ -51,7 +51,7 @@ class CategoricalConditional(Conditional):
     def learn(self, X: Array) -> None:
         """Store the rows; the model of a column is fitted on first use."""
         self.X_ = X
-        self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
+        self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state, self.groups_)
         self._logistic = LogisticColumns.fit(X) if self.classifier is None else None
         self._columns: dict[int, tuple[Array, Array, Any]] = {}
 

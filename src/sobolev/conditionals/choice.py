@@ -10,7 +10,7 @@ import numpy as np
 
 from sobolev._typing import Array, Index
 from sobolev.conditionals._checks import Others
-from sobolev.conditionals.base import Conditional, as_conditional
+from sobolev.conditionals.base import Conditional, as_conditional, one_of_each
 from sobolev.conditionals.categorical import CategoricalConditional
 from sobolev.conditionals.diagnostics import judge
 from sobolev.conditionals.forest import ForestConditional
@@ -46,20 +46,24 @@ class AutoConditional(Conditional):
     def learn(self, X: Array) -> None:
         """Fit the linear model; the choice for a column is made on first use."""
         self.X_ = X
-        self.linear_ = MixedConditional().fit_validated(X)
-        self.forest_ = ForestConditional().fit_validated(X)
-        self.__dict__.pop("_others", None)
+        self.linear_ = MixedConditional().fit_validated(X, self.groups_)
+        self.forest_ = ForestConditional().fit_validated(X, self.groups_)
+        self.__dict__.pop("_judged", None)
         self._is_forest: dict[int, bool] = {}
 
     @cached_property
-    def _others(self) -> Others:
-        return Others.of(self.X_)
+    def _judged(self) -> tuple[Array, Index, Others]:
+        """Independent rows, their positions, and their columns as predictors."""
+        groups = self.groups_
+        rows = np.arange(self.X_.shape[0]) if groups is None else one_of_each(groups)
+        return self.X_[rows], rows, Others.of(self.X_[rows])
 
     def uses_forest(self, j: int) -> bool:
         """Whether column j has the forest, because the linear model does not fit."""
         if j not in self._is_forest:
             names = [str(k) for k in range(self.X_.shape[1])]
-            found = judge(self.linear_, self.X_, names, np.array([j]), others=self._others)
+            X, rows, others = self._judged
+            found = judge(self.linear_, X, names, np.array([j]), others=others, fitted=rows)
             self._is_forest[j] = bool(found.misfit.any())
         return self._is_forest[j]
 

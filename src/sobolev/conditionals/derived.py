@@ -88,7 +88,7 @@ class RecentredConditional(Conditional):
             mean, _ = moments(*self.model.distribution(self.X_, j, everywhere))
             before = self.X_[:, j] - mean
             rest = np.delete(self.X_, j, axis=1)
-            ridge = RidgeColumns.fit(np.column_stack([rest, before]))
+            ridge = RidgeColumns.fit(np.column_stack([rest, before]), groups=self.model.groups_)
             after = ridge.scale[-1] * ridge.residuals[:, -1]
             size = max(float(np.mean(before**2)), 1e-300)
             narrower = min(1.0, float(np.sqrt(np.mean(after**2) / size)))

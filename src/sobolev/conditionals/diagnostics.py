@@ -201,11 +201,16 @@ def judge(
     refit: bool | None = None,
     random_state: RandomState = 0,
     others: Others | None = None,
+    fitted: Index | None = None,
 ) -> ConditionalDiagnostics:
-    """Same as :func:`diagnose_conditional` for validated rows; ``others`` saves time."""
+    """Same as :func:`diagnose_conditional` for validated rows; ``others`` saves time.
+
+    ``fitted`` are the positions of the rows among those that the model was fitted to, if these are
+    some of them.
+    """
     rows = np.asarray(table)
     others = Others.of(rows) if others is None else others
-    distributions = unseen_distributions(conditional, table, refit)
+    distributions = unseen_distributions(conditional, table, refit, fitted)
     seen = Seen.of(distributions, rows, chosen[others.varying[chosen]], random_state)
     judged = np.isin(chosen, seen.columns)
     unseen = others.candidates(seen.columns, seen.means, seen.widths)

@@ -72,6 +72,7 @@ class ForestConditional(Conditional):
         rng = check_generator(self.random_state)
         n = X.shape[0]
         self.rows_: Index = np.sort(rng.permutation(n)[:MAX_ROWS])
+        self._grown_groups = None if self.groups_ is None else self.groups_[self.rows_]
         self._seeds: Index = rng.integers(2**31, size=(X.shape[1],))
         self._columns: dict[int, tuple[Leaves, Array, Array]] = {}
 
@@ -98,7 +99,8 @@ class ForestConditional(Conditional):
         if j not in self._columns:
             rest, n = np.delete(self.X_, j, axis=1), self.X_.shape[0]
             forest = self.forest(rest.shape[1], int(self._seeds[j]))
-            leaves = Leaves.grow(forest, rest[self.rows_], split_target(self.X_[self.rows_, j]))
+            target = split_target(self.X_[self.rows_, j])
+            leaves = Leaves.grow(forest, rest[self.rows_], target, self._grown_groups)
             parts = []
             for begin in range(0, n, CHUNK_ROWS):
                 chunk = np.arange(begin, min(begin + CHUNK_ROWS, n))
@@ -130,12 +132,24 @@ class Leaves:
     seen: Mask
 
     @classmethod
-    def grow(cls, forest: RandomForestRegressor, X: Array, target: Array) -> Leaves:
-        """Grow the forest; a table without columns has one leaf."""
+    def grow(
+        cls,
+        forest: RandomForestRegressor,
+        X: Array,
+        target: Array,
+        groups: Index | None = None,
+    ) -> Leaves:
+        """Grow the forest; a table without columns has one leaf.
+
+        A tree that has seen a row of a group has seen the whole group.
+        """
         X = X if X.shape[1] else np.zeros((X.shape[0], 1))
-        forest.fit(X, target)
         n = X.shape[0]
-        counts = np.stack([np.bincount(s, minlength=n) for s in forest.estimators_samples_], axis=1)
+        if groups is None:
+            samples = forest.fit(X, target).estimators_samples_
+        else:
+            samples = _grow_by_groups(forest, X, target, groups)
+        counts = np.stack([np.bincount(s, minlength=n) for s in samples], axis=1)
         sizes = [tree.tree_.node_count for tree in forest.estimators_]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         leaves = (forest.apply(X) + offsets[:-1]).ravel()
@@ -166,6 +180,23 @@ class Leaves:
         total = found.sum(axis=1, keepdims=True)  # zero if every tree has seen the row
         even = np.full(found.shape, 1 / found.shape[1])
         return np.where(total > 0, found / np.where(total > 0, total, 1.0), even)
+
+
+def _grow_by_groups(
+    forest: RandomForestRegressor, X: Array, target: Array, groups: Index
+) -> list[Index]:
+    """Grow every tree on a bootstrap sample of whole groups; returns the rows of each sample."""
+    rng = np.random.default_rng(forest.random_state)
+    members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
+    members = [member for member in members if member.size]
+    samples = [
+        np.concatenate([members[g] for g in rng.integers(len(members), size=len(members))])
+        for _ in range(forest.n_estimators)
+    ]
+    forest.set_params(bootstrap=False, n_estimators=1, warm_start=True)
+    for count, rows in enumerate(samples, start=1):
+        forest.set_params(n_estimators=count).fit(X[rows], target[rows])
+    return samples
 
 
 def split_target(x: Array) -> Array:

@@ -72,7 +72,7 @@ class GaussianConditional(Conditional):
 
     def learn(self, X: Array) -> None:
         """Estimate the covariance from all rows, and from all rows except each fold."""
-        self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
+        self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state, self.groups_)
         n_folds = int(self.folds_.max()) + 1
         self.models_ = [self._model(X[self.folds_ != k]) for k in range(n_folds)]
         self.model_ = self._model(X)

@@ -9,7 +9,7 @@ import numpy as np
 from sobolev._parameters import check_option
 from sobolev._standardize import rank_scores
 from sobolev._typing import Array, Index
-from sobolev.conditionals.base import MAX_CATEGORIES, N_NODES, levels
+from sobolev.conditionals.base import MAX_CATEGORIES, N_NODES, levels, one_of_each
 from sobolev.conditionals.categorical import CategoricalConditional
 from sobolev.conditionals.diagnostics import judge
 from sobolev.conditionals.forest import ForestConditional, Leaves, split_target, weighted_quantiles
@@ -53,24 +53,32 @@ class JointConditional:
         self.columns: Index = np.asarray(columns, dtype=np.intp)
         self.kind = kind
 
-    def fit(self, X: Array) -> JointConditional:
+    def fit(self, X: Array, groups: Index | None = None) -> JointConditional:
         """Fit the models of the group.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        groups : array of int, shape (n,), optional
+            Number of the group of each row, as in :meth:`Conditional.fit_validated`.
 
         Returns
         -------
         self
             The fitted model.
         """
-        own = X[:, self.columns]
+        own, self._groups = X[:, self.columns], groups
         self.patterns_, codes = np.unique(own, axis=0, return_inverse=True)
         self._codes: Array = codes.reshape(-1).astype(float)
         self.is_category_ = self.patterns_.shape[0] <= MAX_PATTERNS
         self._models: list[Any] = []
         if self.is_category_:
-            self._models = [CategoricalConditional().fit_validated(self._with(X, self._codes))]
+            joined = self._with(X, self._codes)
+            self._models = [CategoricalConditional().fit_validated(joined, groups)]
         elif self.kind != "forest" and not self._has_few_values(own):
             self._models = [
-                ResidualConditional().fit_validated(self._with(X, column)) for column in own.T
+                ResidualConditional().fit_validated(self._with(X, column), groups)
+                for column in own.T
             ]
             if self.kind == "auto" and not self._is_linear(X, own):
                 self._models = []
@@ -91,8 +99,11 @@ class JointConditional:
             return False
         last = X.shape[1] - self.columns.size
         names = [str(j) for j in range(last + 1)]
+        rows = np.arange(X.shape[0]) if self._groups is None else one_of_each(self._groups)
         return not any(
-            judge(model, self._with(X, column), names, np.array([last])).misfit.any()
+            judge(
+                model, self._with(X, column)[rows], names, np.array([last]), fitted=rows
+            ).misfit.any()
             for model, column in zip(self._models, own.T, strict=True)
         )
 
@@ -100,7 +111,8 @@ class JointConditional:
         """A forest that predicts all columns of the group, and the nodes of every fitted row."""
         targets = [split_target(column).reshape(X.shape[0], -1) for column in own.T]
         rest = np.delete(X, self.columns, axis=1)
-        leaves = Leaves.grow(ForestConditional().forest(rest.shape[1], 0), rest, np.hstack(targets))
+        forest = ForestConditional().forest(rest.shape[1], 0)
+        leaves = Leaves.grow(forest, rest, np.hstack(targets), self._groups)
         # Rows in the order of the first principal component, of which the nodes are quantiles.
         scores = rank_scores(own)
         scores = scores - scores.mean(axis=0)

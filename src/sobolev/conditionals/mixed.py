@@ -51,11 +51,10 @@ class MixedConditional(Conditional):
         self.continuous_ = self._fitted(self.continuous, ResidualConditional(), X, ~category)
         self.categorical_ = self._fitted(self.categorical, CategoricalConditional(), X, category)
 
-    @staticmethod
-    def _fitted(given: Any, default: Any, X: Array, needed: Mask) -> Any:
+    def _fitted(self, given: Any, default: Any, X: Array, needed: Mask) -> Any:
         if not needed.any():
             return None
-        return as_conditional(default if given is None else given).fit_validated(X)
+        return as_conditional(default if given is None else given).fit_validated(X, self.groups_)
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
         """The distribution of column j from the model of its type."""

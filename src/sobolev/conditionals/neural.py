@@ -106,7 +106,7 @@ class NeuralConditional(Conditional):
 
         self._check(X)
         rng = check_generator(self.random_state)
-        self.folds_ = fold_numbers(X.shape[0], self.n_folds, rng)
+        self.folds_ = fold_numbers(X.shape[0], self.n_folds, rng, self.groups_)
         n_folds = int(self.folds_.max()) + 1
         members = [np.flatnonzero(self.folds_ != k) for k in range(n_folds)]
         members.append(np.arange(X.shape[0]))  # the last network is that of new rows

@@ -71,10 +71,12 @@ class ResidualConditional(Conditional):
     def learn(self, X: Array) -> None:
         """Fit the ridge regressions; other regressors are fitted on first use."""
         self.X_ = X
-        self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state)
+        self.folds_ = fold_numbers(X.shape[0], self.n_folds, self.random_state, self.groups_)
         if isinstance(self.scale, str) and self.scale != "auto":
             raise ValueError(f'scale={self.scale!r} is unknown; use "auto", None or a regressor.')
-        self.ridge_ = RidgeColumns.fit(X) if self.regressor is None else None
+        self.ridge_ = None
+        if self.regressor is None:
+            self.ridge_ = RidgeColumns.fit(X, groups=self.groups_)
         self._columns: dict[int, tuple[Array, Any]] = {}
         self._scales: dict[int, tuple[Array, Any]] = {}
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sobolev._typing import Array, Index
+from sobolev.conditionals.base import fold_numbers
 
 # Penalties relative to the number of rows.
 PENALTIES = tuple(10.0 ** np.linspace(-4, 2, 13))
@@ -26,6 +27,8 @@ PENALTIES = tuple(10.0 ** np.linspace(-4, 2, 13))
 MAX_SLOPE = 100.0
 # Number of blocks whose penalties are compared.
 MAX_BLOCKS = 100
+# Number of folds where rows belong together.
+N_FOLDS = 10
 
 
 @dataclass(frozen=True)
@@ -50,17 +53,20 @@ class RidgeColumns:
     _rows: Array
 
     @classmethod
-    def fit(cls, X: Array, *, stretch: bool = True) -> RidgeColumns:
-        """Fit to the rows of X; with ``stretch=False`` the slopes are one."""
+    def fit(cls, X: Array, *, stretch: bool = True, groups: Index | None = None) -> RidgeColumns:
+        """Fit to the rows of X; with ``stretch=False`` the slopes are one.
+
+        With ``groups``, residuals are out of fold, and the rows of a group are in one fold.
+        """
         n, d = X.shape
         center, scale = X.mean(axis=0), X.std(axis=0)
         scale = np.where(scale > 0, scale, 1.0)
         Z = (X - center) / scale
-        inverse = GramInverse(Z)
+        held_out = GramInverse(Z).leave_one_out if groups is None else _OutOfFold(Z, groups)
         best = np.full(d, np.inf)
         penalties, slopes, residuals = np.full(d, n * PENALTIES[-1]), np.zeros(d), Z.copy()
         for relative in reversed(PENALTIES):  # ties: the largest penalty wins
-            predicted = Z - inverse.leave_one_out(n * relative)
+            predicted = Z - held_out(n * relative)
             slope = _slopes(Z, predicted) if stretch else np.ones(d)
             errors = Z - slope * predicted
             size = np.mean(errors**2, axis=0)
@@ -132,6 +138,15 @@ class GramInverse:
         room = 1 - 1 / n - self._leverage(a)[:, None] + U**2 / diagonal
         return U / diagonal / np.maximum(room, 1e-6)
 
+    def new_rows(self, Z: Array, a: float) -> Array:
+        """Residuals of other rows, of all columns on all others, at penalty a, (m, d)."""
+        shrunk = 1.0 / (self.values + a)
+        if self.tall:
+            U = (Z @ self.vectors * shrunk) @ self.vectors.T
+        else:
+            U = (Z - (Z @ self.rotated.T * shrunk) @ self.rotated) / a
+        return np.asarray(U / self._diagonal(a))
+
     def in_sample(self, a: float) -> Array:
         """Mean squares of the residuals of every column on all others at penalty a, (d,)."""
         squared = 1.0 / (self.values + a) ** 2
@@ -173,6 +188,23 @@ class GramInverse:
         if self.tall:
             return np.asarray(self.rotated**2 @ shrunk)
         return np.asarray(self.vectors**2 @ (self.values * shrunk))
+
+
+class _OutOfFold:
+    """Residuals of every column on all others, from regressions without the row's fold."""
+
+    def __init__(self, Z: Array, groups: Index) -> None:
+        folds = fold_numbers(Z.shape[0], N_FOLDS, 0, groups)
+        self.parts = [np.flatnonzero(folds == k) for k in range(int(folds.max()) + 1)]
+        self.inverses = [GramInverse(np.delete(Z, part, axis=0)) for part in self.parts]
+        self.Z = Z
+
+    def __call__(self, a: float) -> Array:
+        """The residuals at penalty a, (n, d)."""
+        found = np.empty(self.Z.shape)
+        for part, inverse in zip(self.parts, self.inverses, strict=True):
+            found[part] = inverse.new_rows(self.Z[part], a)
+        return found
 
 
 def _coefficients(Z: Array, j: int, a: float) -> Array:

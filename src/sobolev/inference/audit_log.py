@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from sobolev._files import write_atomic
-from sobolev._typing import Array
+from sobolev._typing import Array, Index
 from sobolev.inference.audit_result import SCHEMA, AuditRun
 
 # Parameters that do not change a selection.
@@ -64,11 +64,15 @@ class AuditLog:
                 file.write(_line(asdict(run)))
 
 
-def fingerprint(selector: Any, X: Array, names: list[str], y: Any, level: float) -> str:
+def fingerprint(
+    selector: Any, X: Array, names: list[str], y: Any, groups: Index | None, *, level: float
+) -> str:
     """The same for the same data, selector and level, whatever process asks."""
     digest = hashlib.sha256(np.ascontiguousarray(X).tobytes())
     if y is not None:
         digest.update(pd.util.hash_pandas_object(pd.DataFrame(y), index=False).to_numpy().tobytes())
+    if groups is not None:
+        digest.update(groups.astype(np.int64).tobytes())
     settings = [type(selector).__name__, _parameters(selector), names, level]
     digest.update(json.dumps(settings).encode())
     return digest.hexdigest()

@@ -34,7 +34,13 @@ from sobolev.inference.planting import (
     with_values_of,
 )
 from sobolev.summary import feature_units
-from sobolev.validation import MIN_ROWS, feature_names, plain_target, validate_rows
+from sobolev.validation import (
+    MIN_ROWS,
+    feature_names,
+    plain_target,
+    read_groups,
+    validate_rows,
+)
 
 # The kinds of responses and whether many columns are active, in the order in which they come. Ten
 # make a balanced audit. Without a real response, noise stands in for its permutation.
@@ -61,6 +67,7 @@ def audit(
     X: Any,
     y: Any = None,
     *,
+    groups: Any = None,
     n_repeats: int = 20,
     fdr: float | None = None,
     n_jobs: int | None = None,
@@ -85,6 +92,9 @@ def audit(
         The real response. If it is given, its rows in random order are a further response without
         signal, planted responses take its values (so that labels stay labels), and their
         signal-to-noise ratio is near that of y; otherwise the ratio is 2.
+    groups : array-like of shape (n,), optional
+        The subject of each row, if rows belong together. The selector gets them, half the noise of
+        the planted responses is between subjects, and y is not permuted.
     n_repeats : int, default=20
         Number of planted responses. They go through a fixed schedule of ten: six with a signal,
         four without.
@@ -118,7 +128,8 @@ def audit(
     selector with ``for_table(X)`` fits it once for all responses.
 
     The audit measures the level on these columns for the responses that were planted. It does not
-    prove that the level holds for every response, nor does it see rows that depend on each other.
+    prove that the level holds for every response, nor does it see rows that depend on each other,
+    unless ``groups`` tells of them.
 
     Examples
     --------
@@ -139,10 +150,11 @@ def audit(
                 f"selector has no method {method}; pass a selector with fit(X, y) and "
                 f"get_support(), got {type(selector).__name__}."
             )
-    columns = _read(X)
+    columns = _read(X, groups)
     target = None if y is None else _read_response(y, len(columns.values))
     seed = None if random_state is None else int(check_generator(random_state).integers(2**63))
-    marks = fingerprint(selector, columns.values, columns.names, target, float(level))
+    data = columns.values, columns.names, target, columns.groups
+    marks = fingerprint(selector, *data, level=float(level))
     log = AuditLog(resume, marks, seed)
     seeds = np.random.SeedSequence(log.seed).spawn(1 + n_repeats)
     ratio = SIGNAL_TO_NOISE
@@ -273,18 +285,26 @@ class Columns:
         Labels of the columns of a DataFrame; None for an array.
     names : list of str
         Names of the columns for the reader.
+    groups : array of int or None
+        Number of the subject of each row.
     """
 
     values: Array
     labels: list[Any] | None
     names: list[str]
+    groups: Index | None
+
+    @property
+    def passed_on(self) -> dict[str, Index]:
+        """What selectors get beside the table and the response."""
+        return {} if self.groups is None else {"groups": self.groups}
 
     def table(self) -> Any:
         """What selectors are fitted to: an array, or a DataFrame if one was given."""
         return self.values if self.labels is None else pd.DataFrame(self.values, None, self.labels)
 
 
-def _read(X: Any) -> Columns:
+def _read(X: Any, groups: Any) -> Columns:
     """The door: X is checked once, and errors name the column."""
     door = BaseEstimator()
     values = validate_rows(door, X, reset=True)
@@ -292,7 +312,9 @@ def _read(X: Any) -> Columns:
         raise ValueError(f"X has {len(values)} rows; an audit needs at least {MIN_ROWS}.")
     if not (np.ptp(values, axis=0) > 0).any():
         raise ValueError("all columns of X are constant; pass columns that vary.")
-    return Columns(values, list(X.columns) if hasattr(X, "columns") else None, feature_names(door))
+    labels = list(X.columns) if hasattr(X, "columns") else None
+    subjects = None if groups is None else read_groups(groups, len(values))
+    return Columns(values, labels, feature_names(door), subjects)
 
 
 def _read_response(y: Any, n: int) -> Any:
@@ -315,7 +337,7 @@ def _runs(
         return
     for_table = getattr(selector, "for_table", None)
     if callable(for_table):  # the model of the columns, once for all responses
-        selector = for_table(columns.table())
+        selector = for_table(columns.table(), **columns.passed_on)
     with parallel_config(backend="loky", inner_max_num_threads=1):
         is_parallel = effective_n_jobs(n_jobs) > 1
         run = Parallel(n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
@@ -337,16 +359,21 @@ def _run(
 ) -> AuditRun:
     """Plant a response, run the selector on it, count."""
     rng = np.random.default_rng(seed)
-    planted = planted_response(number, columns.values, y, ratio, rng)
+    planted = planted_response(number, columns.values, y, ratio, rng, columns.groups)
     copied = _copy(selector, rng, is_parallel)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the audit measures what the warnings fear
-        copied.fit(columns.table(), planted.y)
+        copied.fit(columns.table(), planted.y, **columns.passed_on)
     return compared(number, planted, copied, columns.names)
 
 
 def planted_response(
-    number: int, X: Array, y: Any, ratio: float, rng: np.random.Generator
+    number: int,
+    X: Array,
+    y: Any,
+    ratio: float,
+    rng: np.random.Generator,
+    groups: Index | None = None,
 ) -> Planted:
     """The planted response of a run.
 
@@ -360,19 +387,21 @@ def planted_response(
     ratio : float
         Signal-to-noise ratio.
     rng : numpy.random.Generator
+    groups : array of int or None
+        Number of the subject of each row; a permuted y would not keep subjects together.
 
     Returns
     -------
     Planted
     """
     kind, many = SCHEDULE[number % len(SCHEDULE)]
-    if kind == "permuted" and y is not None:
+    if kind == "permuted" and y is not None and groups is None:
         return permute(y, rng)
     share, most = MANY if many else FEW
     n_varying = int(np.count_nonzero(np.ptp(X, axis=0) > 0))
     n_active = int(np.clip(share * n_varying, 1, most))
     kind = "noise" if kind == "permuted" else kind
-    planted = plant(X, kind, rng, n_active=n_active, signal_to_noise=ratio)
+    planted = plant(X, kind, rng, n_active=n_active, signal_to_noise=ratio, groups=groups)
     is_one = y is not None and np.ndim(y) == 1 and kind != "noise"
     return with_values_of(planted, y) if is_one else planted
 

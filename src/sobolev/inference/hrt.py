@@ -18,6 +18,7 @@ from sobolev._parameters import check_count, check_fraction, check_option
 from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array, Index, Mask
+from sobolev.conditionals.base import one_of_each
 from sobolev.conditionals.choice import resolve_conditional
 from sobolev.conditionals.derived import RecentredConditional, TabulatedConditional
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
@@ -26,13 +27,14 @@ from sobolev.criterion import disjoint_groups
 from sobolev.critic import STATISTICS, as_critic, unwrapped
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
-from sobolev.inference.schemes import Split, block_edges, resolve_pvalue, resolve_scheme
+from sobolev.inference.schemes import Split, resolve_pvalue, resolve_scheme
 from sobolev.inference.trial import Block, Run, Trial
 from sobolev.summary import NOT_ASSURED, SummaryMixin
 from sobolev.validation import (
     feature_names,
     list_some,
     plain_target,
+    read_groups,
     validate_rows,
     validate_training,
 )
@@ -63,6 +65,20 @@ class HRTResult:
     null_mean: float
     null_deviation: float
     feature: str | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows: X and y, subjects, weights of mean one, and the number of training rows.
+
+    None: no subjects, equal weights, or training rows that are still to be drawn.
+    """
+
+    X: Array
+    y: Any
+    groups: Index | None = None
+    weights: Array | None = None
+    n_train: int | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -218,13 +234,29 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         }
         return cls(estimator, **(settings | parameters))
 
-    def fit(self, X: Any, y: Any, *, holdout: tuple[Any, Any] | None = None) -> HRTSelector:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        sample_weight: Any = None,
+        holdout: tuple[Any, Any] | None = None,
+    ) -> HRTSelector:
         """Fit, test and select.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n, d)
         y : array-like of shape (n,)
+        groups : array-like of shape (n,), optional
+            The subject of each row, if rows belong together: repeated measures, litters, sites.
+            Subjects are never divided between training and test, and p-values are found from the
+            spread between subjects.
+        sample_weight : array-like of shape (n,), optional
+            How much each row counts, in the fit of the critic and in the statistic. Only ratios
+            matter: a row of weight two is one observation that counts twice, not two independent
+            ones. Weights must not depend on the column that is tested.
         holdout : tuple (X, y), optional
             Rows to test on. By default a share of the rows is held out.
 
@@ -235,8 +267,8 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self._check_parameters()
         for name in ("feature_importances_", "support_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        X, y, n_train = self._read(X, y, holdout)
-        found = self._find_units(X)
+        rows = self._read(X, y, groups, sample_weight, holdout)
+        found = self._find_units(rows.X, rows.groups)
         self.units_ = {unit.name: unit.columns for unit in found}
         self._unit_notes = {
             int(j): unit.note if unit.is_testable else f"not tested: {unit.note}"
@@ -245,10 +277,10 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             if unit.note
         }
         testable = [unit.columns for unit in found if unit.is_testable]
-        trial = self._trial(X, y, testable)
-        self._warn_if_hopeless(trial, n_train)
+        trial = self._trial(rows, testable)
+        self._warn_if_hopeless(trial, rows.n_train)
         rng = check_generator(self.random_state)
-        n_fits = self.n_repeats * (block_edges(trial.scheme, X.shape[0], n_train).size - 1)
+        n_fits = self.n_repeats * trial.n_blocks(rows.n_train)
         with Progress(self.verbose) as progress:
             progress.stage("testing", n_fits)
             done = count(1)
@@ -259,12 +291,12 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
                 number = next(done)
                 progress.step(f"fit {number} of {n_fits}", number - 0.5)
 
-            runs = [trial.run(n_train, rng, heard) for _ in range(self.n_repeats)]
+            runs = [trial.run(rows.n_train, rng, heard) for _ in range(self.n_repeats)]
         self._store(trial, runs)
         self._check_conditional(trial, runs[-1])
         return self
 
-    def for_table(self, X: Any) -> HRTSelector:
+    def for_table(self, X: Any, *, groups: Any = None) -> HRTSelector:
         """An unfitted copy whose conditional model is fitted to X, for many responses on one table.
 
         It does not check the conditional model, which does not depend on the response.
@@ -272,6 +304,8 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n, d)
+        groups : array-like of shape (n,), optional
+            The subject of each row, as in :meth:`fit`.
 
         Returns
         -------
@@ -280,8 +314,9 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         """
         door: HRTSelector = clone(self)
         values = validate_rows(door, X, reset=True)
-        units = [unit.columns for unit in door._find_units(values) if unit.is_testable]
-        model: Any = resolve_conditional(self.conditional).fit_validated(values)
+        subjects = None if groups is None else door._read_groups(groups, len(values))
+        units = [unit.columns for unit in door._find_units(values, subjects) if unit.is_testable]
+        model: Any = resolve_conditional(self.conditional).fit_validated(values, subjects)
         if len(units) <= MAX_TABULATED:
             model = TabulatedConditional(model, values, units)
         copy: HRTSelector = clone(self)
@@ -305,12 +340,22 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         ]
 
     def _read(
-        self, X: Any, y: Any, holdout: tuple[Any, Any] | None
-    ) -> tuple[Array, Any, int | None]:
-        """The door: checked rows, held-out rows last, and the number of training rows if given."""
-        X, y, _ = validate_training(self, X, y)
+        self, X: Any, y: Any, groups: Any, sample_weight: Any, holdout: tuple[Any, Any] | None
+    ) -> Rows:
+        """The door: checked rows, held-out rows last."""
+        X, y, weights = validate_training(self, X, y, sample_weight)
         if holdout is None:
-            return X, y, None
+            return Rows(
+                X,
+                y,
+                groups=None if groups is None else self._read_groups(groups, X.shape[0]),
+                weights=None if sample_weight is None else weights * weights.size,
+            )
+        if groups is not None or sample_weight is not None:
+            raise ValueError(
+                "holdout goes with neither groups nor sample_weight; pass all rows to fit, which "
+                "holds out some of them."
+            )
         X_test, y_test = validate_rows(self, holdout[0], reset=False), plain_target(holdout[1])
         if len(X_test) != len(y_test):
             raise ValueError(
@@ -318,29 +363,42 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
                 "same rows of both."
             )
         both = np.concatenate([np.asarray(y), np.asarray(y_test)])
-        return np.vstack([X, X_test]), both, X.shape[0]
+        return Rows(np.vstack([X, X_test]), both, n_train=X.shape[0])
 
-    def _find_units(self, X: Array) -> list[Feature]:
-        """The features of a table, from X alone."""
+    def _read_groups(self, groups: Any, n: int) -> Index:
+        """The number of the subject of each row, in the order of their first rows."""
+        if resolve_pvalue(self.pvalue).needs_distribution:
+            raise ValueError(
+                f"pvalue={self.pvalue!r} takes rows as independent, which rows of one subject are "
+                'not; use pvalue="robust" or "studentised" with groups.'
+            )
+        return read_groups(groups, n)
+
+    def _find_units(self, X: Array, groups: Index | None = None) -> list[Feature]:
+        """The features of a table, from X alone and from one row of each subject."""
+        if groups is not None:
+            X = X[one_of_each(groups)]
         return features(X, self.feature_groups, feature_names(self), self.copies)
 
-    def _trial(self, X: Array, y: Any, units: list[Index]) -> Trial:
+    def _trial(self, rows: Rows, units: list[Index]) -> Trial:
         estimator = self.estimator
         if estimator is None:
             from sobolev.convex import ConvexSIC  # the default critic
 
             estimator = ConvexSIC()
         return Trial(
-            X=X,
-            y=y,
+            X=rows.X,
+            y=rows.y,
             units=units,
             estimator=estimator,
-            conditional=resolve_conditional(self.conditional).fit_validated(X),
+            conditional=resolve_conditional(self.conditional).fit_validated(rows.X, rows.groups),
             scheme=resolve_scheme(self.scheme),
             pvalue=resolve_pvalue(self.pvalue),
             statistic=self.statistic,
             shortlist=self.shortlist,
             n_jobs=self.n_jobs,
+            groups=rows.groups,
+            weights=rows.weights,
         )
 
     def _store(self, trial: Trial, runs: list[Run]) -> None:
@@ -366,7 +424,9 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         if not (self.diagnose and tested.size):
             return
         names = feature_names(self)
-        self.diagnostics_ = judge(trial.conditional, trial.X, names, tested)
+        rows = None if trial.groups is None else one_of_each(trial.groups)
+        X = trial.X if rows is None else trial.X[rows]
+        self.diagnostics_ = judge(trial.conditional, X, names, tested, fitted=rows)
         if not trial.pvalue.needs_distribution:
             self.in_doubt_ = self._second_look(trial, run)
         self.warn(stacklevel=4)
@@ -480,7 +540,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         """Monte Carlo p-values have a smallest value; say so before the work."""
         if not trial.pvalue.smallest:
             return
-        n_blocks = block_edges(trial.scheme, trial.X.shape[0], n_train).size - 1
+        n_blocks = trial.n_blocks(n_train)
         # All blocks at their smallest values together; two for the doubled median.
         score = -ndtri_exp(np.log(trial.pvalue.smallest)) * np.sqrt(n_blocks)
         smallest = float(np.exp(log_ndtr(-score))) * (2 if self.n_repeats > 1 else 1)
@@ -512,6 +572,8 @@ def hrt_test(
     conditional: Any = "auto",
     statistic: str = "risk",
     test_size: float = 0.5,
+    groups: Any = None,
+    sample_weight: Any = None,
     random_state: RandomState = None,
 ) -> HRTResult:
     """Test whether one column matters given all others.
@@ -526,6 +588,8 @@ def hrt_test(
         As in :class:`HRTSelector`.
     test_size : float, default=0.5
         Share of rows that are held out.
+    groups, sample_weight
+        As in :meth:`HRTSelector.fit`.
 
     Returns
     -------
@@ -543,14 +607,15 @@ def hrt_test(
         estimator, conditional=conditional, statistic=statistic, scheme=Split(test_size)
     )
     selector._check_parameters()
-    X, y, _ = validate_training(selector, X, y)
+    rows = selector._read(X, y, groups, sample_weight, None)
     names = feature_names(selector)
     asked = list(feature) if isinstance(feature, (list, tuple, np.ndarray)) else [feature]
     unit = disjoint_groups({"feature": asked}, names)["feature"]
-    trial = selector._trial(X, y, [unit])
+    trial = selector._trial(rows, [unit])
     rng = check_generator(random_state)
-    order, n_train = rng.permutation(X.shape[0]), int(block_edges(trial.scheme, len(X), None)[0])
-    held_out = Block(trial.first_fit(order[:n_train], rng), order[:n_train], order[n_train:])
+    order, edges = trial.division(None, rng)
+    train, test = np.split(order, edges[:1])
+    held_out = Block(trial.first_fit(train, rng), train, test)
     seed = int(rng.integers(2**63))
     name = " + ".join(names[j] for j in unit)
     block, *moments = trial.test_one(trial.evaluator(held_out), held_out, 0, seed)

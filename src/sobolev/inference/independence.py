@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 
 from sobolev._random import RandomState, check_generator
@@ -30,7 +31,7 @@ from sobolev._typing import Array, Index
 from sobolev.convex.kernel_family import KernelCritic, kernel_family, response_bases
 from sobolev.inference.permutation import permutation_pvalue, permutations
 from sobolev.targets import resolve_target
-from sobolev.validation import validate_training
+from sobolev.validation import read_groups, validate_training
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ def sic_test(
     *,
     n_permutations: int = 999,
     blocks: Any = None,
+    groups: Any = None,
     target: Any = "auto",
     random_state: RandomState = None,
 ) -> SICTestResult:
@@ -84,7 +86,11 @@ def sic_test(
     n_permutations : int, default=999
         Number of permutations.
     blocks : array-like of shape (n,), optional
-        Labels of batches, subjects or strata; rows are permuted only within them.
+        Labels of batches or strata; rows are permuted only within them. This asks whether X and y
+        depend on each other within the blocks.
+    groups : array-like of shape (n,), optional
+        Subject of each row, if rows belong together. Subjects are permuted as a whole, each among
+        those with as many rows, which keep their order.
     target : {"auto", "regression", "classification"} or TargetEncoder, default="auto"
         How y is encoded, as in :class:`~sobolev.ConvexSIC`.
     random_state : int, Generator, RandomState or None, default=None
@@ -116,13 +122,13 @@ def sic_test(
     report_constant(standardizer.varying, getattr(reader, "feature_names_in_", None), 3)
     Z = standardizer.transform(X)
     rng = check_generator(random_state)
-    if blocks is not None and len(blocks) != Z.shape[0]:
-        raise ValueError(f"blocks has {len(blocks)} entries for {Z.shape[0]} rows.")
     encoder = resolve_target(target).fit(y, p)
+    psi = encoder.transform(y)
+    subjects = _check_exchange(psi, blocks, groups)
     with blas_threads(Z.shape[0]):
-        responses = response_bases(encoder.transform(y), p, encoder.classes_ is None)
+        responses = response_bases(psi, p, encoder.classes_ is None)
         critics = kernel_family(Z, p, rng)
-        order = permutations(Z.shape[0], n_permutations, rng, blocks)
+        order = permutations(Z.shape[0], n_permutations, rng, blocks, subjects)
         # Rows: the members of the family, by critic and response. The observed value comes first.
         values = np.stack(
             [_permuted_sic(critics, psi, order) for psi in responses.values()], axis=1
@@ -147,6 +153,36 @@ def sic_test(
         sic=float(values[winner, 0]),
         kernel=f"x: {critic.name}; y: {response}",
     )
+
+
+def _check_exchange(psi: Array, blocks: Any, groups: Any) -> Index | None:
+    """The number of the subject of each row, if there are subjects.
+
+    Raises an error if no permutation would change the response.
+    """
+    n = psi.shape[0]
+    if blocks is not None and groups is not None:
+        raise ValueError("pass blocks or groups, not both.")
+    if groups is not None:
+        subjects = read_groups(groups, n)
+        sizes = np.bincount(subjects)
+        if np.unique(sizes).size == sizes.size:
+            raise ValueError(
+                f"the {sizes.size} subjects in groups have different numbers of rows, so none can "
+                "be exchanged; keep as many rows of each."
+            )
+        return subjects
+    if blocks is None:
+        return None
+    if len(blocks) != n:
+        raise ValueError(f"blocks has {len(blocks)} entries for {n} rows.")
+    frame = pd.DataFrame(psi).groupby(np.asarray(blocks), sort=False)
+    if not (frame.max() - frame.min() > 1e-9).to_numpy().any():
+        raise ValueError(
+            "y does not vary within any block, so rows permuted within blocks say nothing; if the "
+            "blocks are subjects, pass them as groups, which are permuted as a whole."
+        )
+    return None
 
 
 def _permuted_sic(critics: list[KernelCritic], psi: Array, order: Index) -> Array:

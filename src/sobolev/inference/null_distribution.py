@@ -40,6 +40,11 @@ class NullTable:
     weights: Array
     observed: Array
 
+    def weighted(self, weights: Array) -> NullTable:
+        """The table with the statistic of each row multiplied by its weight."""
+        each = (weights / weights.mean())[:, None]
+        return NullTable(self.values * each, self.weights, self.observed * each[:, 0])
+
     @property
     def statistic(self) -> float:
         """Observed statistic: the mean over rows."""

@@ -10,9 +10,13 @@ from sobolev._typing import Array, Index
 
 
 def permutations(
-    n: int, n_permutations: int, rng: np.random.Generator, blocks: Any = None
+    n: int,
+    n_permutations: int,
+    rng: np.random.Generator,
+    blocks: Any = None,
+    groups: Index | None = None,
 ) -> Index:
-    """Random permutations of the rows, within blocks if given.
+    """Random permutations of the rows, within blocks or of whole groups if given.
 
     Parameters
     ----------
@@ -24,6 +28,8 @@ def permutations(
         Source of randomness.
     blocks : array-like of shape (n,), optional
         Block of each row; rows are exchanged only within their block.
+    groups : array of int, shape (n,), optional
+        Number of the group of each row; groups of the same size are exchanged as a whole.
 
     Returns
     -------
@@ -38,6 +44,8 @@ def permutations(
     array([[0, 1, 2, 3],
            [0, 1, 3, 2]])
     """
+    if groups is not None:
+        return _whole_groups(np.asarray(groups), n_permutations, rng)
     if blocks is None:
         return rng.permuted(np.tile(np.arange(n), (n_permutations, 1)), axis=1)
     labels = np.unique(np.asarray(blocks), return_inverse=True)[1]
@@ -45,6 +53,19 @@ def permutations(
     for label in range(labels.max() + 1):
         rows = np.flatnonzero(labels == label)
         out[:, rows] = rng.permuted(np.tile(rows, (n_permutations, 1)), axis=1)
+    return out
+
+
+def _whole_groups(groups: Index, n_permutations: int, rng: np.random.Generator) -> Index:
+    """Permutations of groups, each among those with as many rows; rows keep their order."""
+    order = np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups)
+    starts = np.cumsum(sizes) - sizes
+    out = np.empty((n_permutations, groups.size), dtype=np.intp)
+    for size in np.unique(sizes):
+        rows = order[starts[sizes == size][:, None] + np.arange(size)]
+        place = rng.permuted(np.tile(np.arange(len(rows)), (n_permutations, 1)), axis=1)
+        out[:, rows.ravel()] = rows[place].reshape(n_permutations, -1)
     return out
 
 

@@ -55,6 +55,7 @@ def plant(
     *,
     n_active: int = N_ACTIVE,
     signal_to_noise: float = SIGNAL_TO_NOISE,
+    groups: Index | None = None,
 ) -> Planted:
     """Plant a response on the columns of X.
 
@@ -72,6 +73,8 @@ def plant(
         Number of active columns.
     signal_to_noise : float, default=2.0
         Variance of the signal over the variance of the noise.
+    groups : array of int, shape (n,), optional
+        Number of the subject of each row. Half the variance of the noise is then between subjects.
 
     Returns
     -------
@@ -88,6 +91,8 @@ def plant(
     """
     check_option("kind", kind, KINDS)
     noise = rng.standard_normal((X.shape[0],))
+    if groups is not None:
+        noise = np.sqrt(0.5) * (noise + rng.standard_normal((int(groups.max()) + 1,))[groups])
     if kind == "noise":
         return Planted(kind, noise, np.zeros(0, dtype=np.intp))
     varying = np.flatnonzero(np.ptp(X, axis=0) > 0)

@@ -26,9 +26,12 @@ class Split:
     ----------
     test_size : float, default=0.5
         Share of rows that are held out, in (0, 0.9].
+    shuffle : bool, default=True
+        Whether to divide the rows at random; False holds out the last rows, for time series.
     """
 
     test_size: float = 0.5
+    shuffle: bool = True
     n_blocks: ClassVar[int] = 1
 
 
@@ -42,10 +45,13 @@ class Forward:
         Share of rows that are held out, in (0, 0.9].
     n_blocks : int, default=5
         Number of blocks.
+    shuffle : bool, default=True
+        Whether to put the rows in random order; False keeps their order, for time series.
     """
 
     test_size: float = 0.7
     n_blocks: int = 5
+    shuffle: bool = True
 
 
 @dataclass(frozen=True)
@@ -57,9 +63,9 @@ class BlockTest:
     log_pvalue : float
         Logarithm of the p-value given the conditional distribution; NaN if it was not asked for.
     differences : array of shape (m,)
-        Statistic of each row less its conditional mean.
+        Statistic of each row less its conditional mean, summed over the rows of a subject.
     deviation : float
-        Root mean square of the standard deviations that the conditional model gives the rows.
+        Root mean square of the standard deviations that the conditional model gives them.
     """
 
     log_pvalue: float
@@ -196,19 +202,25 @@ def resolve_pvalue(pvalue: Any) -> PValue:
     return pvalue
 
 
-def block_edges(scheme: Split | Forward, n: int, n_train: int | None) -> Index:
+def block_edges(
+    scheme: Split | Forward, n: int, n_train: int | None, rows_each: float = 1.0
+) -> Index:
     """Where the blocks of held-out rows begin, and the number of rows.
 
     Parameters
     ----------
     scheme : Split or Forward
     n : int
-        Number of rows.
+        Number of rows, or of subjects.
     n_train : int or None
         Number of training rows, if the caller gave held-out rows.
+    rows_each : float, default=1.0
+        Mean number of rows of a subject.
     """
     begin = n_train
     if begin is None:
-        begin = max(round((1 - scheme.test_size) * n), min(MIN_TRAIN, n // 2))
+        begin = max(
+            round((1 - scheme.test_size) * n), min(int(np.ceil(MIN_TRAIN / rows_each)), n // 2)
+        )
     n_blocks = min(scheme.n_blocks, n - begin)
     return np.linspace(begin, n, n_blocks + 1).round().astype(np.intp)

@@ -7,17 +7,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.model_selection import PredefinedSplit
 from threadpoolctl import threadpool_limits
 
 from sobolev._random import seeded
 from sobolev._threads import SMALL_SAMPLE
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.base import Conditional
-from sobolev.critic import as_critic
+from sobolev.conditionals.base import Conditional, fold_numbers
+from sobolev.critic import as_critic, unwrapped
 from sobolev.inference.null_distribution import NullTable
 from sobolev.inference.replacements import joint_table, null_table
 from sobolev.inference.schemes import BlockTest, Forward, PValue, Split, block_edges
@@ -29,6 +31,8 @@ THREAD_ROWS = 500
 MIN_SHORTLIST = 20
 # Later fits may add one column for every so many of the shortlist.
 LATE_SHARE = 4
+# Number of folds of estimators that leave it open.
+DEFAULT_FOLDS = 5
 
 # A block (None: a flat table), the statistic, its mean and its deviation under the null hypothesis.
 Tested = tuple[BlockTest | None, float, float, float]
@@ -75,6 +79,10 @@ class Trial:
         Fitted to X.
     scheme, pvalue, statistic, shortlist, n_jobs
         As resolved by :class:`~sobolev.HRTSelector`.
+    groups : array of int or None
+        Number of the subject of each row, from 0 on, if rows belong together.
+    weights : array or None
+        Weights of the rows, of mean one.
     """
 
     X: Array
@@ -87,6 +95,8 @@ class Trial:
     statistic: str
     shortlist: int | None = None
     n_jobs: int | None = None
+    groups: Index | None = None
+    weights: Array | None = None
 
     @property
     def list_size(self) -> int:
@@ -120,9 +130,7 @@ class Trial:
         heard : callable
             Called with the critic after every fit.
         """
-        n = self.X.shape[0]
-        edges = block_edges(self.scheme, n, n_train)
-        order = rng.permutation(n) if n_train is None else np.arange(n)
+        order, edges = self.division(n_train, rng)
         rows_seen, statistics, centres, variances = np.zeros((4, len(self.units)))
         joined, since = np.zeros(len(self.units), dtype=bool), np.zeros(len(self.units), np.intp)
         blocks: list[list[BlockTest]] = [[] for _ in self.units]
@@ -155,6 +163,33 @@ class Trial:
                 fits,
                 since,
             )
+
+    def division(self, n_train: int | None, rng: np.random.Generator) -> tuple[Index, Index]:
+        """Order of the rows, and where the blocks begin in it; subjects are not divided."""
+        n = self.X.shape[0]
+        if self.groups is None:
+            is_fixed = n_train is not None or not self.scheme.shuffle
+            return (np.arange(n) if is_fixed else rng.permutation(n)), self._edges(n_train)
+        sizes, edges = np.bincount(self.groups), self._edges(n_train)
+        subjects = np.arange(sizes.size)
+        if self.scheme.shuffle:
+            subjects = rng.permutation(sizes.size)
+        place = np.empty(sizes.size, dtype=np.intp)
+        place[subjects] = np.arange(sizes.size)
+        ends = np.concatenate([[0], np.cumsum(sizes[subjects])])
+        return np.argsort(place[self.groups], kind="stable"), ends[edges]
+
+    def n_blocks(self, n_train: int | None) -> int:
+        """Number of blocks of held-out rows."""
+        return self._edges(n_train).size - 1
+
+    def _edges(self, n_train: int | None) -> Index:
+        """Where blocks begin, counted in rows or in subjects."""
+        n = self.X.shape[0]
+        if self.groups is None:
+            return block_edges(self.scheme, n, n_train)
+        n_subjects = int(self.groups.max()) + 1
+        return block_edges(self.scheme, n_subjects, None, rows_each=n / n_subjects)
 
     def fits(
         self, order: Index, sizes: Index, rng: np.random.Generator
@@ -190,7 +225,12 @@ class Trial:
         return self._fit(as_critic(seeded(self.estimator, rng)).for_testing(), rows)
 
     def _fit(self, critic: Any, rows: Index) -> Any:
-        return critic.fit_validated(self.X[rows], take_rows(self.y, rows))
+        X, y = self.X[rows], take_rows(self.y, rows)
+        if self.groups is not None:
+            critic = with_whole_groups(critic, self.groups[rows])
+        if self.weights is None:
+            return critic.fit_validated(X, y)
+        return critic.fit_validated(X, y, self.weights[rows] / self.weights[rows].sum())
 
     def test(self, block: Block, tested: Index, rng: np.random.Generator) -> list[Tested]:
         """The block (None: a flat table), statistic, its null mean and deviation, by unit."""
@@ -215,12 +255,23 @@ class Trial:
             )
             evaluator = evaluator.residual(predicted)
         table = self.table(evaluator, block.rows, k)
+        if self.weights is not None:
+            table = table.weighted(self.weights[block.rows])
         found = None
         if not table.is_flat:  # otherwise the critic of this block does not use the unit
             log_pvalue = float(np.log(self.pvalue.of_table(table, seed)))
-            spread = table.deviation * np.sqrt(block.rows.size)
-            found = BlockTest(log_pvalue, table.observed - table.centres, spread)
+            differences = self._by_subject(table.observed - table.centres, block.rows)
+            n = block.rows.size
+            spread = table.deviation * np.sqrt(n) * np.sqrt(n / differences.size)
+            found = BlockTest(log_pvalue, differences, spread)
         return found, table.statistic, table.mean, table.deviation
+
+    def _by_subject(self, differences: Array, rows: Index) -> Array:
+        """Sums over the rows of each subject."""
+        if self.groups is None:
+            return differences
+        _, subject = np.unique(self.groups[rows], return_inverse=True)
+        return np.asarray(np.bincount(subject, weights=differences), dtype=float)
 
     def again(self, run: Run, k: int, conditional: Conditional) -> float:
         """The p-value of unit k with another conditional model and the critics of a repetition."""
@@ -267,3 +318,23 @@ class Trial:
         for unit, value in zip(self.units, per_unit, strict=True):
             found[unit] = value
         return found
+
+
+class WholeGroups(PredefinedSplit):
+    """Splits into ``k`` folds, at most as many as there are groups, that divide no group."""
+
+    def __init__(self, groups: Index, k: int) -> None:
+        self.k = k
+        labels = np.unique(groups, return_inverse=True)[1]
+        super().__init__(fold_numbers(groups.size, k, 0, labels))
+
+
+def with_whole_groups(critic: Any, groups: Index) -> Any:
+    """The critic with folds that divide no group, if it has a number of folds, ``cv``."""
+    estimator = unwrapped(critic)
+    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    for name, value in parameters.items():
+        if name.split("__")[-1] == "cv" and isinstance(value, (int, NoneType, WholeGroups)):
+            k = value.k if isinstance(value, WholeGroups) else value or DEFAULT_FOLDS
+            estimator.set_params(**{name: WholeGroups(groups, k)})
+    return critic

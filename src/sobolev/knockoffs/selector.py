@@ -176,7 +176,9 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     n_jobs: int | None = None
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any) -> KnockoffSelector:
+    def fit(
+        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
+    ) -> KnockoffSelector:
         """Draw knockoffs, fit the estimator and select columns.
 
         Parameters
@@ -185,6 +187,11 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             Columns to select from.
         y : array-like of shape (n,) or (n, q)
             Response.
+        groups : None
+            Knockoffs need independent rows, so subjects with several rows are refused.
+        sample_weight : array-like of shape (n,), optional
+            How much each row counts in the fit of the estimator; only ratios matter. Weights must
+            not depend on the column that is tested.
 
         Returns
         -------
@@ -192,7 +199,8 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             The fitted selector.
         """
         self._check_parameters()
-        X, y, _ = validate_training(self, X, y)
+        _refuse_groups(groups)
+        X, y, weights = validate_training(self, X, y, sample_weight)
         names = feature_names(self)
         units = features(X, self.feature_groups, names, self.copies)
         self.units_ = {unit.name: unit.columns for unit in units}
@@ -203,7 +211,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self._warn_if_unsuited()
         with Progress(self.verbose) as progress:
             progress.stage("fitting columns and knockoffs", self.n_draws)
-            runs = self._run(X, y, labels, progress)
+            runs = self._run(X, y, None if sample_weight is None else weights, labels, progress)
         self._select(np.stack([run.W for run, _ in runs]), labels)
         self.feature_importances_ = np.mean([run.importances[0] for run, _ in runs], axis=0)
         self.estimator_ = runs[-1][0].model
@@ -224,19 +232,22 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         if self.diagnostics_ is not None:
             warn_if_misfit(self.diagnostics_, stacklevel=stacklevel)
 
-    def for_table(self, X: Any) -> KnockoffSelector:
+    def for_table(self, X: Any, *, groups: Any = None) -> KnockoffSelector:
         """A copy whose sampler is already fitted to X, for many responses on the same table.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n, p)
             The columns that the copy will be fitted to.
+        groups : None
+            As in :meth:`fit`.
 
         Returns
         -------
         KnockoffSelector
             Not fitted; its sampler is frozen, also in clones.
         """
+        _refuse_groups(groups)
         reader = BaseEstimator()
         X = validate_rows(reader, X, reset=True)
         names = feature_names(reader)
@@ -298,11 +309,11 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             )
 
     def _run(
-        self, X: Array, y: Any, labels: Index, progress: Progress
+        self, X: Array, y: Any, weights: Array | None, labels: Index, progress: Progress
     ) -> list[tuple[Evaluation, Any]]:
         """Statistics of every draw, diagnostics of the first and the model of the last."""
         diagnose = self.diagnose and not isinstance(self.sampler_, FixedXKnockoffs)
-        settings = (self.sampler_, X, y, self.estimator, self.statistic, labels)
+        settings = (self.sampler_, X, y, weights, self.estimator, self.statistic, labels)
         tasks = [
             delayed(_draw)(*settings, rng, diagnose and k == 0, k == self.n_draws - 1)
             for k, rng in enumerate(spawn(self.random_state, self.n_draws))
@@ -351,6 +362,14 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         return tags
 
 
+def _refuse_groups(groups: Any) -> None:
+    if groups is not None:
+        raise ValueError(
+            "knockoffs need independent rows, which rows of one subject are not: leave groups out "
+            "and keep one row of each subject, or use HRTSelector (--method hrt)."
+        )
+
+
 def _labels(units: list[Feature], n_columns: int) -> Index:
     """Number of the unit of each column."""
     labels = np.empty(n_columns, dtype=np.intp)
@@ -363,6 +382,7 @@ def _draw(
     sampler: Any,
     X: Array,
     y: Any,
+    weights: Array | None,
     estimator: Any,
     statistic: str,
     labels: Index,
@@ -378,6 +398,6 @@ def _draw(
                 f"sampler {type(sampler).__name__} returned knockoffs of shape {X_knockoff.shape} "
                 f"for X of shape {X.shape}, or values that are not finite."
             )
-        found = evaluate(X, X_knockoff, y, estimator, statistic, labels, rng)
+        found = evaluate(X, X_knockoff, y, estimator, statistic, labels, rng, weights)
         diagnostics = compare(X, X_knockoff, labels) if diagnose else None
     return (found if keep else replace(found, model=None)), diagnostics

@@ -127,9 +127,18 @@ def evaluate(
     statistic: str,
     labels: Index,
     rng: np.random.Generator,
+    weights: Array | None = None,
 ) -> Evaluation:
-    """Statistics, importances and model of one draw; see :func:`knockoff_statistics`."""
+    """Statistics, importances and model of one draw; see :func:`knockoff_statistics`.
+
+    ``weights`` are probabilities of the rows.
+    """
     check_statistic(statistic, estimator)
+    if weights is not None and statistic in ("lasso_path", "swap"):
+        raise ValueError(
+            f'sample_weight does not go with statistic="{statistic}"; use "difference" or '
+            '"signed_max".'
+        )
     pairs, y, model = Pairs.arrange(X, X_knockoff, labels, rng), _vector(y), None
     if pairs.n_pairs == 0:
         found = np.zeros(0)
@@ -140,7 +149,7 @@ def evaluate(
         if statistic == "swap":
             found = swap_importances(critic, pairs.design, y, pairs.units(), rng)
         else:
-            critic = critic.fit_validated(pairs.design, y)  # Alg. 5, train SIC
+            critic = critic.fit_validated(pairs.design, y, weights)  # Alg. 5, train SIC
             found = model_importances(critic, 2 * pairs.n_pairs)
         model = unwrapped(critic)
     importances = pairs.restore(found)

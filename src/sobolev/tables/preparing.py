@@ -48,6 +48,8 @@ class Prepared:
         Changes to the data, in sentences.
     rows_read, columns_read : int
         Number of rows and columns of the file.
+    groups, weights : array or None
+        Subject and weight of each row.
     """
 
     X: pd.DataFrame
@@ -59,11 +61,19 @@ class Prepared:
     notes: list[str]
     rows_read: int
     columns_read: int
+    groups: Any = None
+    weights: Any = None
 
     @property
     def has_groups(self) -> bool:
         """Whether some variable has more than one column."""
         return any(len(columns) > 1 for columns in self.variables.values())
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """What ``fit`` gets beside X and y."""
+        found = {"groups": self.groups, "sample_weight": self.weights}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def prepare(
@@ -75,6 +85,9 @@ def prepare(
     keep: Sequence[str] = (),
     categorical: Sequence[str] = (),
     groups: Sequence[str] = (),
+    subject: str | None = None,
+    blocks_of: int | None = None,
+    weights: str | None = None,
     missing: str = "error",
     task: str = "auto",
     reference: bool = False,
@@ -95,6 +108,12 @@ def prepare(
         categories.
     groups : sequence of str, optional
         Groups of columns as ``name=column,column``, or files with such lines.
+    subject : str, optional
+        Column that says which rows belong together.
+    blocks_of : int, optional
+        Number of consecutive rows that belong together, for time series.
+    weights : str, optional
+        Column of weights of the rows.
     missing : {"error", "drop", "impute"}, default="error"
         Treatment of missing values.
     task : {"auto", "regression", "classification"}, default="auto"
@@ -115,7 +134,11 @@ def prepare(
     clash = [name for name in responses if name in left_out]
     if clash:
         raise ValueError(f"column {clash[0]!r} is both --target and in --exclude.")
-    unused = {*responses, *left_out}
+    roles = _roles(names, subject, blocks_of, weights)
+    used = [name for name in roles.values() if name in responses]
+    if used:
+        raise ValueError(f"column {used[0]!r} is --target and cannot have another role.")
+    unused = {*responses, *left_out, *roles.values()}
     features = [name for name in known(only, names, "--x") or names if name not in unused]
     as_text = known(categorical, names, "--categorical")
     wanted = {*known(keep, names, "--keep"), *as_text}
@@ -126,6 +149,7 @@ def prepare(
 
     y = {name: _response(frame[name], task, name in as_text, notes) for name in responses}
     set_aside = [(name, "left out by --exclude") for name in left_out]
+    row_numbers = frame.index
     columns, kinds = {}, {}
     for name in features:
         column, kind, reason = _feature(frame[name], name in as_text, name in wanted)
@@ -147,8 +171,61 @@ def prepare(
     given = parse_group_options(groups, names)
     X, variables, kinds = encode(columns, kinds, given, reference=reference)
     return Prepared(
-        X, _together(y), tuple(responses), variables, kinds, set_aside, notes, rows_read, len(names)
+        X,
+        _together(y),
+        tuple(responses),
+        variables,
+        kinds,
+        set_aside,
+        notes,
+        rows_read,
+        len(names),
+        groups=_subjects(frame[kept], roles.get("--subject"), row_numbers[kept], blocks_of),
+        weights=_weights(frame.loc[kept, roles["--weights"]]) if "--weights" in roles else None,
     )
+
+
+def _roles(
+    names: Sequence[str], subject: str | None, blocks_of: int | None, weights: str | None
+) -> dict[str, str]:
+    """The columns that are neither features nor responses, by their option."""
+    if subject is not None and blocks_of is not None:
+        raise ValueError("pass --subject or --blocks-of, not both.")
+    found = {}
+    for option, asked in (("--subject", subject), ("--weights", weights)):
+        if asked is not None:
+            columns = known([asked], names, option)
+            if len(columns) != 1:
+                raise ValueError(f"{option} takes one column, not {len(columns)}.")
+            found[option] = columns[0]
+    return found
+
+
+def _subjects(
+    frame: pd.DataFrame, column: str | None, row_numbers: pd.Index, blocks_of: int | None
+) -> Any:
+    """The subject of each row, or the number of its block of consecutive rows."""
+    if blocks_of is not None:
+        return row_numbers.to_numpy() // blocks_of
+    if column is None:
+        return None
+    missing = int(frame[column].isna().sum())
+    if missing:
+        raise ValueError(
+            f"--subject: column {column!r} has no value in {missing} of {len(frame)} rows; fill "
+            "them in, or drop these rows."
+        )
+    return labels(frame[column]).to_numpy()
+
+
+def _weights(column: pd.Series) -> Any:
+    """Weights as numbers."""
+    found = numbers(column) if kind_of(column) == "numeric" else np.array([np.nan])
+    if not np.isfinite(found).all() or (found < 0).any():
+        raise ValueError(
+            f"--weights: column {column.name!r} must hold numbers of zero or more in every row."
+        )
+    return found
 
 
 def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series, str, str | None]:
