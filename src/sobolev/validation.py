@@ -18,7 +18,13 @@ MIN_GROUPS = 4
 
 
 def validate_training(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    reset: bool = True,
+    gaps: bool = False,
 ) -> tuple[Array, Any, Array]:
     """Validate X, y and the weights.
 
@@ -32,6 +38,8 @@ def validate_training(
         Nonnegative weights of the rows.
     reset : bool, default=True
         Whether to store the names and the number of columns, or to compare X with them.
+    gaps : bool, default=False
+        Whether X may have missing cells, which are NaN.
 
     Returns
     -------
@@ -46,7 +54,7 @@ def validate_training(
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
-    X = validate_rows(estimator, X, reset=reset)
+    X = validate_rows(estimator, X, reset=reset, gaps=gaps)
     if sp.issparse(y):
         raise TypeError("Sparse y is not supported; pass y.toarray().")
     y = plain_target(y)
@@ -69,8 +77,11 @@ def validate_training(
     return X, y, weights / weights.sum()
 
 
-def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
-    """Validate the rows of X; text, NaN and infinity are reported by column."""
+def validate_rows(estimator: Any, X: Any, *, reset: bool, gaps: bool = False) -> Array:
+    """Validate the rows of X; text, NaN and infinity are reported by column.
+
+    With ``gaps``, NaN is a missing cell, but a column needs some numbers.
+    """
     if sp.issparse(X):
         raise TypeError(
             "Sparse X is not supported, since kernels and gradients are dense; pass X.toarray(), "
@@ -91,7 +102,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
         if "could not convert" not in str(error):
             raise
         raise ValueError(not_numbers(_text_positions(X))) from error
-    reject_non_finite(checked, X)
+    reject_non_finite(checked, X, gaps=gaps)
     return checked
 
 
@@ -184,22 +195,29 @@ def _is_numeric(column: Any) -> bool:
     return False
 
 
-def reject_non_finite(X: Array, original: Any) -> None:
-    """Raise an error for NaN and infinity, with their number in each column."""
+def reject_non_finite(X: Array, original: Any, *, gaps: bool = False) -> None:
+    """Raise an error that names the columns with NaN or infinity.
+
+    With ``gaps``, only infinity and columns of nothing but NaN are errors.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
         if np.isfinite(X.sum()):
             return
-    finite = np.isfinite(X)
-    if finite.all():
+    missing = np.isnan(X)
+    bad = np.isinf(X) if gaps else ~np.isfinite(X)
+    columns = np.flatnonzero(bad.any(axis=0) | missing.all(axis=0))
+    if not columns.size:
         return
     names = column_names(original, X.shape[1])
-    bad = np.flatnonzero(~finite.all(axis=0))
-    missing = (~finite).sum(axis=0)
-    shown = list_some([f"{names[j]} ({missing[j]} of {X.shape[0]} rows)" for j in bad])
-    kind = "NaN" if np.isnan(X[:, bad]).any() else "infinity"
+    count = (bad if bad.any() else missing).sum(axis=0)
+    shown = list_some([f"{names[j]} ({count[j]} of {X.shape[0]} rows)" for j in columns])
+    if gaps and not bad.any():
+        raise ValueError(f"Input X contains no number in {shown}; drop these columns.")
+    kind = "NaN" if missing[:, columns].any() and not gaps else "infinity"
+    accepted = "inf is not accepted" if gaps else "NaN or inf are not accepted"
+    remedy = "correct or drop" if gaps else "impute or drop"
     raise ValueError(
-        f"Input X contains {kind} (NaN or inf are not accepted) in {shown}; impute or drop "
-        "these values first."
+        f"Input X contains {kind} ({accepted}) in {shown}; {remedy} these values first."
     )
 
 

@@ -95,9 +95,11 @@ def test_knockoffs_with_weights():
     )
     assert plain.statistics_.argmax() == 4
     assert weighted.statistics_.argmax() == 0
-    for statistic in ("lasso_path", "swap"):
-        with pytest.raises(ValueError, match="sample_weight does not go with"):
-            KnockoffSelector(statistic=statistic).fit(X, y, sample_weight=weights)
+    lasso = KnockoffSelector(statistic="lasso_path", random_state=0, diagnose=False)
+    assert lasso.fit(X, wild, sample_weight=weights).statistics_.argmax() == 0
+    assert lasso.fit(X, wild).statistics_.argmax() == 4
+    with pytest.raises(ValueError, match="sample_weight does not go with"):
+        KnockoffSelector(statistic="swap").fit(X, y, sample_weight=weights)
 
 
 def test_weights_do_not_go_with_given_held_out_rows():

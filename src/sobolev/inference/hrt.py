@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -18,8 +18,9 @@ from sobolev._parameters import check_count, check_fraction, check_option
 from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.base import one_of_each
+from sobolev.conditionals.base import Conditional, one_of_each
 from sobolev.conditionals.choice import resolve_conditional
+from sobolev.conditionals.completing import completed
 from sobolev.conditionals.derived import RecentredConditional, TabulatedConditional
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
 from sobolev.conditionals.features import Feature, features
@@ -27,9 +28,10 @@ from sobolev.criterion import disjoint_groups
 from sobolev.critic import STATISTICS, as_critic, unwrapped
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
-from sobolev.inference.schemes import Split, resolve_pvalue, resolve_scheme
+from sobolev.inference.schemes import Imputed, Split, resolve_pvalue, resolve_scheme
 from sobolev.inference.trial import Block, Run, Trial
 from sobolev.summary import NOT_ASSURED, SummaryMixin
+from sobolev.targets import TargetEncoder
 from sobolev.validation import (
     feature_names,
     list_some,
@@ -41,6 +43,8 @@ from sobolev.validation import (
 
 # The distributions of up to this many features are tabulated for an audit.
 MAX_TABULATED = 300
+# Number of draws of missing cells.
+N_DRAWS = 5
 # A selected feature is in doubt if its p-value with a corrected conditional mean exceeds this.
 DOUBTFUL = 0.05
 
@@ -71,7 +75,8 @@ class HRTResult:
 class Rows:
     """Checked rows: X and y, subjects, weights of mean one, and the number of training rows.
 
-    None: no subjects, equal weights, or training rows that are still to be drawn.
+    None: no subjects, equal weights, or training rows that are still to be drawn. ``gaps`` are the
+    cells of X that were missing, ``draws`` further tables with other draws in their places.
     """
 
     X: Array
@@ -79,6 +84,19 @@ class Rows:
     groups: Index | None = None
     weights: Array | None = None
     n_train: int | None = None
+    gaps: Mask | None = None
+    draws: tuple[Array, ...] = ()
+
+    def filled(self, rng: np.random.Generator) -> Rows:
+        """Rows with draws in the place of missing cells; further tables have other draws."""
+        if not np.isnan(self.X).any():
+            return self
+        beside = TargetEncoder(basis="auto").fit(self.y).transform(self.y)
+        first, *others = (
+            completed(self.X, child, beside=beside, groups=self.groups)
+            for child in rng.spawn(N_DRAWS)
+        )
+        return replace(self, X=first, gaps=np.isnan(self.X), draws=tuple(others))
 
 
 @dataclass(eq=False, repr=False)
@@ -248,6 +266,9 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n, d)
+            Missing cells are NaN. They are drawn given the other columns and y, five times;
+            p-values then take account of the differences between draws, and the rows in which a
+            column is missing say nothing of it.
         y : array-like of shape (n,)
         groups : array-like of shape (n,), optional
             The subject of each row, if rows belong together: repeated measures, litters, sites.
@@ -267,7 +288,8 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self._check_parameters()
         for name in ("feature_importances_", "support_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        rows = self._read(X, y, groups, sample_weight, holdout)
+        rng = check_generator(self.random_state)
+        rows = self._read(X, y, groups, sample_weight, holdout).filled(rng)
         found = self._find_units(rows.X, rows.groups)
         self.units_ = {unit.name: unit.columns for unit in found}
         self._unit_notes = {
@@ -279,7 +301,6 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         testable = [unit.columns for unit in found if unit.is_testable]
         trial = self._trial(rows, testable)
         self._warn_if_hopeless(trial, rows.n_train)
-        rng = check_generator(self.random_state)
         n_fits = self.n_repeats * trial.n_blocks(rows.n_train)
         with Progress(self.verbose) as progress:
             progress.stage("testing", n_fits)
@@ -343,7 +364,12 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self, X: Any, y: Any, groups: Any, sample_weight: Any, holdout: tuple[Any, Any] | None
     ) -> Rows:
         """The door: checked rows, held-out rows last."""
-        X, y, weights = validate_training(self, X, y, sample_weight)
+        X, y, weights = validate_training(self, X, y, sample_weight, gaps=True)
+        if np.isnan(X).any() and resolve_pvalue(self.pvalue).needs_distribution:
+            raise ValueError(
+                f"pvalue={self.pvalue!r} needs tables without missing cells; fill them in, drop "
+                'their rows, or use pvalue="robust".'
+            )
         if holdout is None:
             return Rows(
                 X,
@@ -391,15 +417,21 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             y=rows.y,
             units=units,
             estimator=estimator,
-            conditional=resolve_conditional(self.conditional).fit_validated(rows.X, rows.groups),
+            conditional=self._model(rows.X, rows.groups),
             scheme=resolve_scheme(self.scheme),
-            pvalue=resolve_pvalue(self.pvalue),
+            pvalue=resolve_pvalue(self.pvalue) if rows.gaps is None else Imputed(),
             statistic=self.statistic,
             shortlist=self.shortlist,
             n_jobs=self.n_jobs,
             groups=rows.groups,
             weights=rows.weights,
+            gaps=rows.gaps,
+            draws=tuple((X, self._model(X, rows.groups)) for X in rows.draws),
         )
+
+    def _model(self, X: Array, groups: Index | None) -> Conditional:
+        """The conditional model, fitted to a table."""
+        return resolve_conditional(self.conditional).fit_validated(X, groups)
 
     def _store(self, trial: Trial, runs: list[Run]) -> None:
         self.estimator_ = unwrapped(runs[-1].critic)
@@ -522,6 +554,11 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             name,
         )
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self, "support_")
         return self.support_
@@ -607,18 +644,18 @@ def hrt_test(
         estimator, conditional=conditional, statistic=statistic, scheme=Split(test_size)
     )
     selector._check_parameters()
-    rows = selector._read(X, y, groups, sample_weight, None)
+    rng = check_generator(random_state)
+    rows = selector._read(X, y, groups, sample_weight, None).filled(rng)
     names = feature_names(selector)
     asked = list(feature) if isinstance(feature, (list, tuple, np.ndarray)) else [feature]
     unit = disjoint_groups({"feature": asked}, names)["feature"]
     trial = selector._trial(rows, [unit])
-    rng = check_generator(random_state)
     order, edges = trial.division(None, rng)
     train, test = np.split(order, edges[:1])
     held_out = Block(trial.first_fit(train, rng), train, test)
     seed = int(rng.integers(2**63))
     name = " + ".join(names[j] for j in unit)
-    block, *moments = trial.test_one(trial.evaluator(held_out), held_out, 0, seed)
+    block, *moments = trial.test_one(trial.evaluators(held_out), held_out, 0, seed)
     found, mean, deviation = moments
     pvalue = 1.0 if block is None else trial.pvalue.combined([block])
     return HRTResult(found, pvalue, mean, deviation, name)

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtri_exp
 from sobolev._parameters import check_count, check_fraction, check_option
 from sobolev._typing import Array, Index
 from sobolev.inference.null_distribution import NullTable
-from sobolev.inference.studentised import studentised_pvalue
+from sobolev.inference.studentised import rubin_pvalue, studentised_pvalue
 
 # The first fit has at least this many rows, or half of them.
 MIN_TRAIN = 20
@@ -71,6 +71,7 @@ class BlockTest:
     log_pvalue: float
     differences: Array
     deviation: float
+    draws: Array | None = None
 
 
 class PValue:
@@ -166,6 +167,21 @@ class Robust(Saddlepoint):
     def combined(self, blocks: Sequence[BlockTest]) -> float:
         """The larger of the two p-values."""
         return max(super().combined(blocks), Studentised().combined(blocks))
+
+
+@dataclass(frozen=True)
+class Imputed(Studentised):
+    """Studentised p-values for tables with missing cells, of which there are several draws.
+
+    The larger of two p-values: that of the differences averaged over the draws, and that of Rubin's
+    rules, whose variance adds the variance between draws, since what is not known of the models of
+    the missing cells is an error that all rows share.
+    """
+
+    def combined(self, blocks: Sequence[BlockTest]) -> float:
+        """The larger of the two p-values."""
+        scaled = [b.draws / max(b.deviation, 1e-300) for b in blocks if b.draws is not None]
+        return max(super().combined(blocks), rubin_pvalue(np.concatenate(scaled, axis=1)))
 
 
 SCHEMES: dict[str, Split | Forward] = {"forward": Forward(), "split": Split()}

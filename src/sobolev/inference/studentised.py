@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
+from scipy.stats import t as student
 
 from sobolev._typing import Array
 from sobolev.inference.saddlepoint import saddlepoint_pvalue
@@ -67,3 +68,28 @@ def _skewness_corrected(pvalue: float, d: Array) -> float:
     a = float(np.mean(d**3) / np.mean(d**2) ** 1.5 / np.sqrt(d.size))
     corrected = z + a * z**2 / 3 + a**2 * z**3 / 27 + a / 6
     return float(np.exp(log_ndtr(-corrected)))
+
+
+def rubin_pvalue(draws: Array) -> float:
+    """P-value of a sum whose terms were computed with several draws of missing cells.
+
+    Parameters
+    ----------
+    draws : array of shape (M, n)
+        Differences of each row, for each draw.
+
+    Returns
+    -------
+    float
+        Tail of a t distribution at the mean of the sums over the root of Rubin's variance, the mean
+        variance within draws plus (1 + 1/M) times the variance between them.
+    """
+    m = draws.shape[0]
+    sums = draws.sum(axis=1)
+    within = float(np.mean(np.sum(draws**2, axis=1)))
+    between = (1 + 1 / m) * float(sums.var(ddof=1)) if m > 1 else 0.0
+    if within + between <= 0:
+        return 1.0
+    share = max(between / (within + between), 1e-6)
+    freedom = (m - 1) / share**2 if m > 1 else np.inf
+    return float(student.sf(sums.mean() / np.sqrt(within + between), freedom))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -20,8 +20,8 @@ from sobolev._threads import SMALL_SAMPLE
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.base import Conditional, fold_numbers
 from sobolev.critic import as_critic, unwrapped
+from sobolev.inference import replacements
 from sobolev.inference.null_distribution import NullTable
-from sobolev.inference.replacements import joint_table, null_table
 from sobolev.inference.schemes import BlockTest, Forward, PValue, Split, block_edges
 from sobolev.validation import take_rows
 
@@ -83,6 +83,10 @@ class Trial:
         Number of the subject of each row, from 0 on, if rows belong together.
     weights : array or None
         Weights of the rows, of mean one.
+    gaps : array of bool, shape (n, d), or None
+        Cells of X that were missing and hold draws.
+    draws : tuple of (array, Conditional)
+        Further tables, with other draws in the gaps, and the models fitted to them.
     """
 
     X: Array
@@ -97,6 +101,8 @@ class Trial:
     n_jobs: int | None = None
     groups: Index | None = None
     weights: Array | None = None
+    gaps: Mask | None = None
+    draws: tuple[tuple[Array, Conditional], ...] = ()
 
     @property
     def list_size(self) -> int:
@@ -234,20 +240,51 @@ class Trial:
 
     def test(self, block: Block, tested: Index, rng: np.random.Generator) -> list[Tested]:
         """The block (None: a flat table), statistic, its null mean and deviation, by unit."""
-        evaluator = self.evaluator(block)
+        evaluators = self.evaluators(block)
         seeds = rng.integers(2**63, size=tested.size)
-        threads = block.rows.size >= THREAD_ROWS or evaluator.slow
+        threads = block.rows.size >= THREAD_ROWS or evaluators[0].slow
         with threadpool_limits(1, user_api="blas"):
             run = Parallel(n_jobs=self.n_jobs if threads else 1, prefer="threads")
             return list(
                 run(
-                    delayed(self.test_one)(evaluator, block, int(k), int(seed))
+                    delayed(self.test_one)(evaluators, block, int(k), int(seed))
                     for k, seed in zip(tested, seeds, strict=True)
                 )
             )
 
-    def test_one(self, evaluator: Any, block: Block, k: int, seed: int) -> Tested:
-        """The test of unit k on the rows of a block."""
+    def test_one(self, evaluators: Sequence[Any], block: Block, k: int, seed: int) -> Tested:
+        """The test of unit k on the rows of a block, with the mean of all draws of missing cells.
+
+        Rows in which the unit itself is missing say nothing.
+        """
+        tables = [
+            version.null_table(evaluator, block, k)
+            for version, evaluator in zip(self.versions, evaluators, strict=True)
+        ]
+        found = None
+        if not all(table.is_flat for table in tables):  # otherwise the critic leaves out the unit
+            log_pvalue = float(np.log(self.pvalue.of_table(tables[0], seed)))
+            draws = np.array([self._differences(table, block.rows, k) for table in tables])
+            differences, n = draws.mean(axis=0), block.rows.size
+            spread = tables[0].deviation * np.sqrt(n) * np.sqrt(n / differences.size)
+            found = BlockTest(log_pvalue, differences, spread, draws)
+        moments = np.mean([(t.statistic, t.mean, t.deviation) for t in tables], axis=0)
+        return found, float(moments[0]), float(moments[1]), float(moments[2])
+
+    @property
+    def versions(self) -> list[Trial]:
+        """The trial with each draw of the missing cells."""
+        return [self, *[replace(self, X=X, conditional=c, draws=()) for X, c in self.draws]]
+
+    def evaluators(self, block: Block) -> list[Any]:
+        """The statistic on the rows of a block, for each version."""
+        return [version.evaluator(block) for version in self.versions]
+
+    def null_table(self, evaluator: Any, block: Block, k: int) -> NullTable:
+        """The null distribution of unit k on the rows of a block (Alg. 4, the simulated columns).
+
+        The statistic is weighted, and of the residual of the response if this was asked for.
+        """
         if self.statistic == "residual":  # of the response given the other columns
             y = take_rows(self.y, block.train)
             predicted = block.critic.predict_without(
@@ -255,19 +292,13 @@ class Trial:
             )
             evaluator = evaluator.residual(predicted)
         table = self.table(evaluator, block.rows, k)
-        if self.weights is not None:
-            table = table.weighted(self.weights[block.rows])
-        found = None
-        if not table.is_flat:  # otherwise the critic of this block does not use the unit
-            log_pvalue = float(np.log(self.pvalue.of_table(table, seed)))
-            differences = self._by_subject(table.observed - table.centres, block.rows)
-            n = block.rows.size
-            spread = table.deviation * np.sqrt(n) * np.sqrt(n / differences.size)
-            found = BlockTest(log_pvalue, differences, spread)
-        return found, table.statistic, table.mean, table.deviation
+        return table if self.weights is None else table.weighted(self.weights[block.rows])
 
-    def _by_subject(self, differences: Array, rows: Index) -> Array:
-        """Sums over the rows of each subject."""
+    def _differences(self, table: NullTable, rows: Index, k: int) -> Array:
+        """Differences between the statistic and its conditional mean, summed over subjects."""
+        differences = table.observed - table.centres
+        if self.gaps is not None:
+            differences[self.gaps[rows][:, self.units[k]].any(axis=1)] = 0.0
         if self.groups is None:
             return differences
         _, subject = np.unique(self.groups[rows], return_inverse=True)
@@ -275,9 +306,9 @@ class Trial:
 
     def again(self, run: Run, k: int, conditional: Conditional) -> float:
         """The p-value of unit k with another conditional model and the critics of a repetition."""
-        other = replace(self, conditional=conditional)
+        other = replace(self, conditional=conditional, draws=())
         tests = [
-            other.test_one(self.evaluator(block), block, k, seed=0)[0]
+            other.test_one([self.evaluator(block)], block, k, seed=0)[0]
             for block in run.fits[run.joined[k] :]
         ]
         blocks = [block for block in tests if block is not None]
@@ -289,13 +320,15 @@ class Trial:
         return block.critic.evaluator(self.X[block.rows], take_rows(self.y, block.rows), statistic)
 
     def table(self, evaluator: Any, rows: Index, k: int) -> NullTable:
-        """The null distribution of unit k on the given rows (Alg. 4, the simulated columns)."""
+        """Values of the statistic with the columns of unit k replaced, on the given rows."""
         unit, X = self.units[k], self.X[rows]
         if unit.size == 1:
             j = int(unit[0])
-            return null_table(evaluator, j, X[:, j], *self.conditional.distribution(X, j, rows))
+            return replacements.null_table(
+                evaluator, j, X[:, j], *self.conditional.distribution(X, j, rows)
+            )
         nodes, weights = self.conditional.joint_distribution(X, unit, rows)
-        return joint_table(evaluator, unit, X[:, unit], nodes, weights)
+        return replacements.joint_table(evaluator, unit, X[:, unit], nodes, weights)
 
     def _joining(self, importances: Array, joined: Mask) -> Mask:
         """The units of largest positive importance that join (Alg. 4, IndexTopK).

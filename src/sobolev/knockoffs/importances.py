@@ -39,7 +39,7 @@ def model_importances(critic: Any, n_columns: int) -> Array:
     return found
 
 
-def entry_importances(design: Array, y: Any) -> Array:
+def entry_importances(design: Array, y: Any, weights: Array | None = None) -> Array:
     """The penalty at which each column enters the lasso path; zero if it never enters.
 
     Labels are encoded as indicators. With several responses the largest penalty is used.
@@ -50,17 +50,23 @@ def entry_importances(design: Array, y: Any) -> Array:
         Columns and knockoffs.
     y : array-like of shape (n,) or (n, q)
         Responses.
+    weights : array of shape (n,), optional
+        Probabilities of the rows.
 
     Returns
     -------
     array of shape (d,)
         Penalty of each column.
     """
-    responses = TargetEncoder().fit(y).transform(y)
+    responses = TargetEncoder().fit(y, weights).transform(y)
     # Equal columns share one entry: a column and its copy together would end the path.
     different, position = np.unique(design, axis=1, return_inverse=True)
-    different -= different.mean(axis=0)
-    entries = np.max([_entries(different, response) for response in responses.T], axis=0)
+    different -= np.average(different, axis=0, weights=weights)
+    columns = [response - np.average(response, weights=weights) for response in responses.T]
+    if weights is not None:
+        root = np.sqrt(weights * weights.size)
+        different, columns = root[:, None] * different, [root * column for column in columns]
+    entries = np.max([_entries(different, column) for column in columns], axis=0)
     return np.asarray(entries[np.ravel(position)])
 
 
@@ -68,7 +74,7 @@ def _entries(design: Array, response: Array) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SklearnConvergenceWarning)  # checked below
         alphas, _, path = lars_path(
-            design, response - response.mean(), method="lasso", max_iter=2 * min(design.shape)
+            design, response, method="lasso", max_iter=2 * min(design.shape)
         )
     if alphas[-1] > SHORT_PATH * alphas[0]:
         warnings.warn(

@@ -18,6 +18,7 @@ from sobolev._parameters import check_count, check_fraction
 from sobolev._progress import Progress
 from sobolev._random import RandomState, spawn
 from sobolev._typing import Array, Index, Mask
+from sobolev.conditionals.completing import completed
 from sobolev.conditionals.features import Feature, features
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference.knockoff_filter import (
@@ -33,6 +34,7 @@ from sobolev.knockoffs.diagnostics import KnockoffDiagnostics, compare, warn_if_
 from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
 from sobolev.summary import SummaryMixin
+from sobolev.targets import TargetEncoder
 from sobolev.validation import feature_names, validate_rows, validate_training
 
 # Samplers that alternatives() offers.
@@ -184,7 +186,8 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n, p)
-            Columns to select from.
+            Columns to select from. Missing cells (NaN) are drawn given the other columns and y,
+            anew for each draw of knockoffs.
         y : array-like of shape (n,) or (n, q)
             Response.
         groups : None
@@ -200,8 +203,10 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         """
         self._check_parameters()
         _refuse_groups(groups)
-        X, y, weights = validate_training(self, X, y, sample_weight)
-        names = feature_names(self)
+        X, y, weights = validate_training(self, X, y, sample_weight, gaps=True)
+        generators = spawn(self.random_state, self.n_draws)
+        tables = _filled(X, y, generators)
+        X, names = tables[0], feature_names(self)
         units = features(X, self.feature_groups, names, self.copies)
         self.units_ = {unit.name: unit.columns for unit in units}
         self._unit_notes = {int(j): unit.note for unit in units for j in unit.columns if unit.note}
@@ -211,7 +216,8 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self._warn_if_unsuited()
         with Progress(self.verbose) as progress:
             progress.stage("fitting columns and knockoffs", self.n_draws)
-            runs = self._run(X, y, None if sample_weight is None else weights, labels, progress)
+            given = None if sample_weight is None else weights
+            runs = self._run(tables, y, given, labels, generators, progress)
         self._select(np.stack([run.W for run, _ in runs]), labels)
         self.feature_importances_ = np.mean([run.importances[0] for run, _ in runs], axis=0)
         self.estimator_ = runs[-1][0].model
@@ -308,15 +314,32 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
                 stacklevel=3,
             )
 
+    def _samplers(self, tables: list[Array], labels: Index) -> list[Any]:
+        """The sampler of each draw: the fitted one, or one fitted to the table of the draw."""
+        names = feature_names(self)
+        return [
+            self.sampler_ if X is tables[0] else fitted_sampler(self.sampler, X, labels, names)
+            for X in tables
+        ]
+
     def _run(
-        self, X: Array, y: Any, weights: Array | None, labels: Index, progress: Progress
+        self,
+        tables: list[Array],
+        y: Any,
+        weights: Array | None,
+        labels: Index,
+        generators: list[np.random.Generator],
+        progress: Progress,
     ) -> list[tuple[Evaluation, Any]]:
         """Statistics of every draw, diagnostics of the first and the model of the last."""
         diagnose = self.diagnose and not isinstance(self.sampler_, FixedXKnockoffs)
-        settings = (self.sampler_, X, y, weights, self.estimator, self.statistic, labels)
+        settings = (y, weights, self.estimator, self.statistic, labels)
+        samplers = self._samplers(tables, labels)
         tasks = [
-            delayed(_draw)(*settings, rng, diagnose and k == 0, k == self.n_draws - 1)
-            for k, rng in enumerate(spawn(self.random_state, self.n_draws))
+            delayed(_draw)(
+                samplers[k], tables[k], *settings, rng, diagnose and k == 0, k == self.n_draws - 1
+            )
+            for k, rng in enumerate(generators)
         ]
         n_jobs = self.n_jobs if self.n_draws > 1 else None
         runs = []
@@ -359,7 +382,16 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = False
+        tags.input_tags.allow_nan = True
         return tags
+
+
+def _filled(X: Array, y: Any, generators: list[np.random.Generator]) -> list[Array]:
+    """The table of each draw of knockoffs, with other draws in the place of missing cells."""
+    if not np.isnan(X).any():
+        return [X] * len(generators)
+    beside = TargetEncoder(basis="auto").fit(y).transform(y)
+    return [completed(X, rng.spawn(1)[0], beside=beside) for rng in generators]
 
 
 def _refuse_groups(groups: Any) -> None:

@@ -134,16 +134,13 @@ def evaluate(
     ``weights`` are probabilities of the rows.
     """
     check_statistic(statistic, estimator)
-    if weights is not None and statistic in ("lasso_path", "swap"):
-        raise ValueError(
-            f'sample_weight does not go with statistic="{statistic}"; use "difference" or '
-            '"signed_max".'
-        )
+    if weights is not None and statistic == "swap":
+        raise ValueError('sample_weight does not go with statistic="swap"; use "difference".')
     pairs, y, model = Pairs.arrange(X, X_knockoff, labels, rng), _vector(y), None
     if pairs.n_pairs == 0:
         found = np.zeros(0)
     elif statistic == "lasso_path":
-        found = entry_importances(pairs.design, y)
+        found = entry_importances(pairs.design, y, weights)
     else:
         critic = _fresh(estimator, rng)
         if statistic == "swap":
