@@ -14,7 +14,7 @@ import typer
 import sobolev
 from sobolev._progress import listening
 from sobolev.cli.ending import INTERRUPTED
-from sobolev.cli.output import check_folder, save
+from sobolev.cli.output import COMMAND, choose_folder, marking, save
 from sobolev.cli.terminal import Reporter, print_table
 from sobolev.exceptions import ConstantColumnWarning, TargetError
 from sobolev.inference import AuditChoice, Forward, HRTSelector, Split, audit_and_choose
@@ -100,9 +100,9 @@ def run(
 ) -> None:
     """Read the table, audit the selector if asked, fit it, write and print what it found."""
     begin = time.perf_counter()
-    folder = None if output["no_report"] else output.get("out") or default_folder(path)
-    if folder is not None:
-        check_folder(folder)
+    folder = None
+    if not output["no_report"]:
+        folder = choose_folder(output.get("out"), f"{stem(path)}-sobolev", command)
     with Reporter(output["quiet"]) as reporter:
         reporter.stage("reading")
         data = prepare(read_table(path, **reading), targets, **columns)
@@ -110,7 +110,7 @@ def run(
         use_groups(selector, data)
         choice, log = None, None if folder is None else folder / LOG
         if audit:
-            choice = choose(selector, data, log, reporter, n_jobs=n_jobs)
+            choice = choose(selector, data, log, reporter, command=command, n_jobs=n_jobs)
             selector = choice.selector
         with warnings.catch_warnings(record=True, action="always") as caught, listening(reporter):
             reporter.stage("fitting")
@@ -146,9 +146,9 @@ def run(
     show(result, "json" if output["json"] else output["format"])
 
 
-def default_folder(path: Path) -> Path:
-    """Where results go by default: a folder in the current one, named after the data."""
-    return Path(f"{path.name.split('.')[0] or 'data'}-sobolev")
+def stem(path: Path) -> str:
+    """The name of the data, after which the default folder of results is named."""
+    return path.name.split(".")[0] or "data"
 
 
 def use_groups(selector: Any, data: Prepared) -> None:
@@ -180,12 +180,13 @@ def choose(
     log: Path | None,
     reporter: Reporter,
     *,
+    command: str,
     n_jobs: int | None,
     repeats: int | None = None,
 ) -> AuditChoice:
     """Audit the selector, and its alternatives if it fails; says what was tried."""
     try:
-        with listening(reporter), explaining_rare_classes(selector):
+        with marking(log, command), listening(reporter), explaining_rare_classes(selector):
             choice = audit_and_choose(
                 selector,
                 data.X,
@@ -196,7 +197,7 @@ def choose(
                 resume=log,
             )
     except KeyboardInterrupt:
-        if log is not None:
+        if log is not None and log.exists():
             reporter.say(f"note: {log} keeps the finished runs; the same command goes on.")
         raise
     if choice.sentence:
@@ -209,6 +210,7 @@ def forget(log: Path | None, choice: AuditChoice | None) -> None:
     if log is not None and choice is not None:
         for number in range(1, len(choice.audits) + 1):
             attempt_path(log, number).unlink(missing_ok=True)
+        log.with_name(COMMAND).unlink(missing_ok=True)
 
 
 @contextmanager
