@@ -57,7 +57,8 @@ def kind_of(column: pd.Series) -> str:
 def _numbers_are_dates(column: pd.Series) -> bool:
     """Whether whole numbers are all dates such as 20240131."""
     low, high = FIRST_DATE, LAST_DATE
-    if len(column) < MIN_DATES or column.iloc[0] < low or column.iloc[0] > high:
+    first = column.iloc[0] if len(column) >= MIN_DATES else 0
+    if first < low or first > high:  # not so if it is missing
         return False
     found = column.dropna().unique()
     if len(found) < MIN_DATES or found.min() < low or found.max() > high or (found % 1 != 0).any():

@@ -156,8 +156,9 @@ def prepare(
     columns = {name: column[kept] for name, column in dropped.items()}
     y = {name: column[kept] for name, column in y.items()}
     common = rows_of_common_classes(y, int(kept.sum()), notes)
-    columns = {name: column[common] for name, column in columns.items()}
-    y = {name: column[common] for name, column in y.items()}
+    if not common.all():
+        columns = {name: column[common] for name, column in columns.items()}
+        y = {name: column[common] for name, column in y.items()}
     for name, column in y.items():
         _check_response(name, column)
     for name in [name for name, column in columns.items() if _is_constant(column)]:

@@ -48,17 +48,17 @@ def identifier(column: pd.Series, kind: str) -> str | None:
     Counts can differ in every row by chance, so integers are identifiers only if the name says so,
     if they number the rows in their order, or if they number blocks of rows.
     """
-    name = words(str(column.name))
-    present = column.dropna()
     if kind == "categorical":
+        present = column.dropna()
         if len(present) > 1 and present.nunique() == len(present):
             return "a different text in every row, as in an identifier"
-        return _named_subject(name, present)
+        return _named_subject(words(str(column.name)), present)
     values = numbers(column)
     values = values[~np.isnan(values)]
     n = values.size
     if n < 2 or np.isinf(values).any() or (values % 1 != 0).any():
         return None
+    name = words(str(column.name))
     if np.unique(values).size == n:
         if _ROW.fullmatch(name):
             return "a different number in every row and the name of an identifier"
