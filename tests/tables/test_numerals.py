@@ -10,6 +10,10 @@ def read(*texts, decimal="."):
     return numbers_from_text(pd.Series(texts, name="x"), decimal)
 
 
+def stays(column):
+    return numbers_from_text(column).column is column
+
+
 @pytest.mark.parametrize(
     ("texts", "values"),
     [
@@ -25,9 +29,9 @@ def read(*texts, decimal="."):
     ],
 )
 def test_notations_of_numbers(texts, values):
-    found, note = read(*texts)
-    np.testing.assert_allclose(found, values)
-    assert note is None
+    found = read(*texts)
+    np.testing.assert_allclose(found.column, values)
+    assert not found.marks
 
 
 @pytest.mark.parametrize(
@@ -42,41 +46,43 @@ def test_notations_of_numbers(texts, values):
     ],
 )
 def test_texts_that_are_no_numbers_stay_text(texts):
-    column = pd.Series(texts * 4, name="x")
-    assert numbers_from_text(column)[0] is column
+    assert stays(pd.Series(texts * 4, name="x"))
 
 
 def test_the_decimal_sign_decides_what_a_thousand_is():
-    assert read("1.234", "950", "2.000", decimal=",")[0].tolist() == [1234, 950, 2000]
-    assert read("1.234", "950", "2.000")[0].tolist() == [1.234, 950, 2]
-    assert read("1.5", "2.25", decimal=",")[0].tolist() == [1.5, 2.25]
+    assert read("1.234", "950", "2.000", decimal=",").column.tolist() == [1234, 950, 2000]
+    assert read("1.234", "950", "2.000").column.tolist() == [1.234, 950, 2]
+    assert read("1.5", "2.25", decimal=",").column.tolist() == [1.5, 2.25]
 
 
 def test_marks_of_missing_values_count_among_numbers_only():
     marks = ["?", "-", "--", ".", "n/a", "None", "missing"]
-    found, note = read("1", "2.5", *marks, "?")
-    assert found.isna().sum() == 8
-    assert "'?' 2" in note
-    assert "'None' 1" in note
-    text = pd.Series(["low", "high", *marks], name="x")
-    assert numbers_from_text(text)[0] is text
-    flags, _ = read("True", "None", "False")
-    assert flags.isna().tolist() == [False, True, False]
+    found = read("1", "2.5", None, *marks, "?")
+    assert found.column.isna().sum() == 9
+    assert found.marks.startswith("'?' in 2, ")
+    assert stays(pd.Series(["low", "high", *marks], name="x"))
+    assert stays(pd.Series([None, None], name="x", dtype=object))
+    assert stays(pd.Series(["?", "-"], name="x"))
+    flags = read("True", "None", None, "False")
+    assert flags.column.isna().tolist() == [False, True, True, False]
+    assert flags.marks == "'None' in 1"
 
 
 def test_few_whole_numbers_and_a_text_are_categories():
     column = pd.Series(["4", "6", "8"] * 20 + ["rotary"], name="cylinders")
-    found, note = numbers_from_text(column)
-    assert found is column
-    assert "60 of 61 rows" in note
-    assert "'rotary' in 1" in note
+    found = numbers_from_text(column)
+    assert found.column is column
+    assert found.mixed == "'rotary' in 1"
+    frame = pd.DataFrame({"cylinders": column, "y": np.sin(np.arange(61.0))})
+    data = prepare(frame, ["y"])
+    assert data.kinds == {"cylinders": "categorical"}
+    assert any("'cylinders' 'rotary' in 1" in note for note in data.notes)
 
 
 def test_less_than_nine_tenths_numbers_are_text():
     rng = np.random.default_rng(0)
     texts = [f"{v:.4f}" for v in rng.normal(size=80)] + ["<0.01"] * 20
-    column = pd.Series(texts, name="x")
-    assert numbers_from_text(column)[0] is column
+    assert stays(pd.Series(texts, name="x"))
     frame = pd.DataFrame({"x": texts, "z": rng.normal(size=100), "y": rng.normal(size=100)})
     reason = dict(prepare(frame, ["y"]).set_aside)["x"]
     assert reason == "numbers in 80 of 100 rows and text such as '<0.01' in the others"
@@ -98,7 +104,7 @@ def test_a_decimal_comma_is_detected_unless_commas_delimit(tmp_path):
     frame = read_table(path)
     assert frame["a"].tolist() == [1.5, 2.5]
     assert frame.attrs["decimal"] == ","
-    assert numbers_from_text(frame["b"], ",")[0].tolist() == [1200, 950]
+    assert numbers_from_text(frame["b"], ",").column.tolist() == [1200, 950]
     assert read_table(path, decimal=".")["a"].tolist() == ["1,5", "2,5"]
     path.write_text('a,b\n"1,234",1.200\n"2,345",950\n')
     assert read_table(path)["b"].tolist() == [1.2, 950]
@@ -114,7 +120,7 @@ def test_none_is_a_category_and_na_is_missing_unless_told(tmp_path):
     assert frame.attrs["NA"] == {"heat": 10}
     data = prepare(frame, ["y"], missing="drop")
     assert len(data.X) == 20
-    assert any("10 fields 'NA' count as missing; pass --not-na NA" in note for note in data.notes)
+    assert any("'heat' 10. Pass --not-na NA" in note for note in data.notes)
     kept = read_table(path, not_na=["NA"])
     assert kept["heat"].value_counts().to_dict() == {"None": 10, "Oil": 10, "NA": 10}
     assert not any("--not-na" in note for note in prepare(kept, ["y"], missing="drop").notes)
@@ -122,4 +128,4 @@ def test_none_is_a_category_and_na_is_missing_unless_told(tmp_path):
     path.write_text(numbers)
     data = prepare(read_table(path), ["y"], missing="drop")
     assert data.X["x"].tolist() == [i + 0.5 for i in range(20)]
-    assert "Column 'x' holds numbers; these texts count as missing: 'None' 1." in data.notes
+    assert "Among numbers these texts count as missing: 'x' 'None' in 1." in data.notes

@@ -78,7 +78,10 @@ def test_a_repeated_identifier_raises_a_question(frame, rng, as_text, sorted_row
     question = "'patient' looks like the subject of repeated rows: pass --subject patient if rows"
     assert sum(note.startswith(question) for note in data.notes) == 1
     kept = prepare(frame, ["y"], keep=["patient"])
-    assert not any("--subject" in note for note in kept.notes if not as_text)
+    assert any("--subject" in note for note in kept.notes) == as_text
+    frame["mrn"] = frame["patient"]
+    (asked,) = [note for note in prepare(frame, ["y"]).notes if "--subject" in note]
+    assert asked.startswith("'patient', 'mrn' look like the subject")
 
 
 def test_blocks_of_rows_need_no_name_but_years_and_baselines_are_features(frame, rng):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import typer
 
 import sobolev
@@ -23,6 +24,7 @@ from sobolev.report import SelectionResult, make_result
 from sobolev.report.files import result_json
 from sobolev.report.making import sentence
 from sobolev.tables import Prepared, prepare, read_table
+from sobolev.tables.columns import MOST_CATEGORIES
 from sobolev.validation import list_some
 
 # Number of planted responses of a short audit, and the file that keeps its runs until it is done.
@@ -165,7 +167,7 @@ def use_groups(selector: Any, data: Prepared) -> None:
 def fit(selector: Any, data: Prepared) -> bool:
     """Fit the selector; False if it was interrupted after a first ranking."""
     try:
-        with explaining_rare_classes(selector):
+        with explaining_rare_classes(selector, data):
             selector.fit(data.X, data.y)
     except KeyboardInterrupt:
         if not hasattr(selector, "feature_importances_"):
@@ -186,7 +188,7 @@ def choose(
 ) -> AuditChoice:
     """Audit the selector, and its alternatives if it fails; says what was tried."""
     try:
-        with marking(log, command), listening(reporter), explaining_rare_classes(selector):
+        with marking(log, command), listening(reporter), explaining_rare_classes(selector, data):
             choice = audit_and_choose(
                 selector,
                 data.X,
@@ -214,7 +216,7 @@ def forget(log: Path | None, choice: AuditChoice | None) -> None:
 
 
 @contextmanager
-def explaining_rare_classes(selector: Any) -> Iterator[None]:
+def explaining_rare_classes(selector: Any, data: Prepared) -> Iterator[None]:
     """Say what to do if a class is missing from the rows of a first fit."""
     try:
         yield
@@ -222,9 +224,22 @@ def explaining_rare_classes(selector: Any) -> Iterator[None]:
         if not isinstance(selector, HRTSelector):
             raise
         raise ValueError(
-            "a class or value of the target is so rare that the first rows do not hold it; merge "
-            "rare classes, drop them, or use --method knockoffs."
+            f"{rarest(data)} so rare that the rows of the first fit may lack one; merge rare "
+            "classes, drop them, or use --method knockoffs."
         ) from error
+
+
+def rarest(data: Prepared) -> str:
+    """The rarest classes of the targets with their numbers of rows, to begin a sentence."""
+    columns = pd.DataFrame(data.y).set_axis(list(data.targets), axis=1)
+    counts = [columns[name].value_counts() for name in columns]
+    found = [
+        f"{label!r} ({count} rows)"
+        for each in counts
+        if len(each) <= MOST_CATEGORIES
+        for label, count in each.tail(3)[::-1].items()
+    ]
+    return f"classes of the target such as {list_some(found, 3)} are" if found else "values are"
 
 
 def facts(path: Path, data: Prepared) -> dict[str, Any]:

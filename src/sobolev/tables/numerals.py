@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import pandas as pd
+
+from sobolev.validation import list_some
 
 # If at least this fraction of a text column are numbers, the other values are errors; with a
 # smaller fraction, or with few values that are whole numbers, the column holds categories.
@@ -26,32 +30,54 @@ _CODE = re.compile(r"[A-Za-z]*\d+[A-Za-z]*")  # 135, 136A, 137
 _CURRENCY = "$€£¥₹"
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A column that was read, with the marks of missing values, or the texts among few numbers."""
+
+    column: pd.Series
+    marks: str = ""
+    mixed: str = ""
+
+
 def read_text_columns(frame: pd.DataFrame, names: Iterable[str], notes: list[str]) -> pd.DataFrame:
     """The table with numbers where text columns contain numbers; notes say what was missing.
 
     ``frame.attrs`` may hold the decimal sign of the file, and the number of fields "NA" by column.
     """
+    texts = {name: frame[name] for name in names if _may_be_text(frame.dtypes[name])}
     decimal = frame.attrs.get("decimal", ".")
-    codes = frame.attrs.get("NA", {})
-    changed = {}
-    for name in names:
-        column = frame[name]
-        if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
-            continue
-        found, note = numbers_from_text(column, decimal)
-        if note is not None:
-            notes.append(note)
-        if found is not column:
-            changed[name] = found
-        elif codes.get(name):
-            notes.append(
-                f"Column {name!r} holds text, and {codes[name]} fields 'NA' count as missing; "
-                "pass --not-na NA if it is a category."
-            )
+    found = {name: numbers_from_text(column, decimal) for name, column in texts.items()}
+    changed = {n: each.column for n, each in found.items() if each.column is not texts[n]}
+    codes = {n: k for n, k in frame.attrs.get("NA", {}).items() if k and n in texts}
+    _tell(
+        notes,
+        "Among numbers these texts count as missing: {}.",
+        [f"{name!r} {each.marks}" for name, each in found.items() if each.marks],
+    )
+    _tell(
+        notes,
+        "Few whole numbers with texts among them are categories: {}. Pass --na TEXT if a text "
+        "means missing.",
+        [f"{name!r} {each.mixed}" for name, each in found.items() if each.mixed],
+    )
+    _tell(
+        notes,
+        "Fields 'NA' of text columns count as missing: {}. Pass --not-na NA if NA is a category.",
+        [f"{name!r} {count}" for name, count in codes.items() if name not in changed],
+    )
     return frame.assign(**changed) if changed else frame
 
 
-def numbers_from_text(column: pd.Series, decimal: str = ".") -> tuple[pd.Series, str | None]:
+def _may_be_text(dtype: Any) -> bool:
+    return pd.api.types.is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype)
+
+
+def _tell(notes: list[str], sentence: str, items: Sequence[str]) -> None:
+    if items:
+        notes.append(sentence.format(list_some(items)))
+
+
+def numbers_from_text(column: pd.Series, decimal: str = ".") -> Reading:
     """Read a text column as numbers if it contains numbers.
 
     Parameters
@@ -63,39 +89,37 @@ def numbers_from_text(column: pd.Series, decimal: str = ".") -> tuple[pd.Series,
 
     Returns
     -------
-    column : Series
-        Floats if all values are numbers or marks of missing values; otherwise the given column.
-    note : str or None
-        Which marks were read as missing.
+    Reading
+        With floats if all values are numbers or marks of missing values; otherwise with the given
+        column.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from sobolev.tables.numerals import numbers_from_text
-    >>> numbers_from_text(pd.Series(["$1,234.5", "$7", "?"], name="price"))[0].tolist()
+    >>> numbers_from_text(pd.Series(["$1,234.5", "$7", "?"])).column.tolist()
     [1234.5, 7.0, nan]
     """
     text = _texts(column)
-    if text.empty:
-        return column, None
     values = pd.Series(text.unique(), dtype=object)
-    is_mark = values.str.lower().isin(MISSING_MARKS)
+    is_mark = values.str.lower().isin(MISSING_MARKS) if len(values) else values.astype(bool)
     known = values[~is_mark]
     if known.empty:
-        return column, None
+        return Reading(column)
+    marks = text[text.isin(set(values[is_mark]))]
     if known.str.lower().isin({"true", "false"}).all():
-        return column.where(~text.isin(set(values[is_mark])).reindex(column.index)), None
+        gone = column.index.isin(marks.index)
+        return Reading(column.where(~gone), _counts(marks)) if gone.any() else Reading(column)
     parsed = parse(known, decimal)
     if parsed.notna().all():
         table = dict(zip(known, parsed, strict=True))
-        found = text.map(table).astype(float).reindex(column.index)
-        return found, _marks_note(column, text[text.isin(set(values[is_mark]) - {""})])
+        return Reading(text.map(table).astype(float).reindex(column.index), _counts(marks))
     others = text[text.isin(set(known[parsed.isna()]))]
-    n = int(text.isin(set(known)).sum())
+    n = len(text) - len(marks)
     if n - len(others) < MOSTLY * n or known.str.fullmatch(_CODE).all():
-        return column, None
+        return Reading(column)
     if len(known) <= FEW_VALUES and known[parsed.notna()].str.isdigit().all():
-        return column, _category_note(str(column.name), others, n)
+        return Reading(column, mixed=_counts(others))
     raise ValueError(_text_among_numbers(str(column.name), others, n))
 
 
@@ -155,26 +179,10 @@ def _without_signs(values: pd.Series) -> pd.Series:
     return values.str.replace(rf"^([-+]?)\s*{sign}\s*|\s*{sign}$", r"\1", n=1, regex=True)
 
 
-def _marks_note(column: pd.Series, marks: pd.Series) -> str | None:
-    if marks.empty:
-        return None
-    counts = ", ".join(f"{mark!r} {count}" for mark, count in marks.value_counts().items())
-    return f"Column {column.name!r} holds numbers; these texts count as missing: {counts}."
-
-
-def _counts(others: pd.Series) -> str:
+def _counts(texts: pd.Series) -> str:
     """Texts with the number of their rows, the most frequent first."""
-    counts = others.value_counts()
-    shown = ", ".join(f"{text!r} in {count}" for text, count in counts.head(3).items())
-    return shown + (f" and {len(counts) - 3} other texts" if len(counts) > 3 else "")
-
-
-def _category_note(name: str, others: pd.Series, n: int) -> str:
-    return (
-        f"Column {name!r} holds few whole numbers in {n - len(others)} of {n} rows and "
-        f"{_counts(others)}, so its values are categories; pass --na "
-        f"{shlex.quote(str(others.iloc[0]))} if that means missing."
-    )
+    counts = texts.value_counts()
+    return list_some([f"{text!r} in {count}" for text, count in counts.items()], 3)
 
 
 def _text_among_numbers(name: str, others: pd.Series, n: int) -> str:

@@ -138,7 +138,7 @@ def prepare(
     frame = read_text_columns(frame, used, notes)
     y = {name: _response(frame[name], task, name in as_text, notes) for name in responses}
     set_aside = [(name, "left out by --exclude") for name in left_out]
-    columns, kinds = {}, {}
+    columns, kinds, subjects = {}, {}, []
     for name in features:
         column, kind, reason = _feature(frame[name], name in as_text, name in wanted)
         if reason is None:
@@ -146,7 +146,8 @@ def prepare(
         else:
             set_aside.append((name, reason))
             if kind not in UNUSABLE and repeated(column):
-                notes.append(ask_subject(name))
+                subjects.append(name)
+    notes += ask_subject(subjects)
     for name, time in event_flags(columns, y).items():
         if name not in wanted:
             set_aside.append((name, f"flag of the time {time!r}; {to_keep(name)}"))
@@ -179,13 +180,12 @@ def prepare(
 def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series, str, str | None]:
     """The column as floats or text, its type, and the reason if it is set aside."""
     kind = "categorical" if as_text else kind_of(column)
+    keeping = to_keep(str(column.name))
     if kind == "date" and wanted and pd.api.types.is_numeric_dtype(column.dtype):
         kind = "numeric"
     if kind in UNUSABLE:
         return column, kind, UNUSABLE[kind]
     reason = None if wanted else identifier(column, kind)
-    if reason is not None:
-        reason = f"{reason}; {to_keep(str(column.name))}"
     if kind == "numeric":
         found = numbers(column)
         infinite = int(np.isinf(found).sum())
@@ -194,13 +194,15 @@ def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series,
                 f"column {column.name!r} holds infinity in {infinite} of {found.size} rows; fix "
                 f"the values, or leave the column out with --exclude {column.name!r}."
             )
-        return pd.Series(found, name=column.name), kind, reason
+        return pd.Series(found, name=column.name), kind, reason and f"{reason}; {keeping}"
     values, most = labels(column), most_categories(len(column))
     count = values.nunique()
     if reason is None and count > most:
         reason = describe_mixture(values) or (
             f"{count} different values, more than the limit of {most} categories"
         )
+    elif reason is not None and count <= most:
+        reason = f"{reason}; {keeping}"
     return values, kind, reason
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -83,12 +83,15 @@ def repeated(column: pd.Series) -> bool:
     return bool((counts > 1).mean() >= 0.75 and counts.max() <= 4 * np.median(counts))
 
 
-def ask_subject(name: str) -> str:
-    """The question that a repeated identifier raises."""
-    return (
-        f"{name!r} looks like the subject of repeated rows: pass --subject {shlex.quote(name)} if "
-        "rows belong together."
-    )
+def ask_subject(names: Sequence[str]) -> list[str]:
+    """The question that repeated identifiers raise, if there are any."""
+    if not names:
+        return []
+    shown, verb = list_some([repr(name) for name in names]), "s" if len(names) == 1 else ""
+    return [
+        f"{shown} look{verb} like the subject of repeated rows: pass --subject "
+        f"{shlex.quote(names[0])} if rows belong together."
+    ]
 
 
 def to_keep(name: str) -> str:
