@@ -125,6 +125,8 @@ def test_forms_of_dates(frame, form):
     when = pd.date_range("2020-01-01", periods=N, freq="3D").strftime(form)
     frame["when"] = pd.to_numeric(when) if form == "%Y%m%d" else when
     assert "dates" in aside(prepare(frame, ["y"]))["when"]
+    kept = prepare(frame, ["y"], keep=["when"])
+    assert ("when" in kept.variables) == (form == "%Y%m%d")
 
 
 def test_numbers_as_large_as_dates_are_numbers(frame, rng):

@@ -181,10 +181,11 @@ def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series,
     """The column as floats or text, its type, and the reason if it is set aside."""
     kind = "categorical" if as_text else kind_of(column)
     keeping = to_keep(str(column.name))
-    if kind == "date" and wanted and pd.api.types.is_numeric_dtype(column.dtype):
+    whole_numbers = kind == "date" and pd.api.types.is_numeric_dtype(column.dtype)
+    if whole_numbers and wanted:
         kind = "numeric"
     if kind in UNUSABLE:
-        return column, kind, UNUSABLE[kind]
+        return column, kind, UNUSABLE[kind] + (f"; {keeping}" if whole_numbers else "")
     reason = None if wanted else identifier(column, kind)
     if kind == "numeric":
         found = numbers(column)
