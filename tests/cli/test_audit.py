@@ -93,13 +93,19 @@ def test_a_stopped_audit_goes_on(run, small, here, monkeypatch):
     done = run(*asked)
     assert done.code == 130
     assert "audit.jsonl keeps the finished runs; the same command goes on" in done.err
-    assert [path.name for path in (here / "small-audit").iterdir()] == ["audit.jsonl"]
-    other = run(*asked, "--seed", "1")
+    kept = {path.name for path in (here / "small-audit").iterdir()}
+    assert kept == {"audit.jsonl", "command.txt"}
+    other = run(*asked, "--seed", "1", "--out", "small-audit")
     assert other.code == 2
-    assert "was written by another audit" in other.err
+    assert "holds results of another run (sobolev audit small.csv" in other.err
     done = run(*asked, "--json")
     assert done.code == 0
     assert fits == ["fit", "fit", "stop", "fit", "fit"]
+    kept = {path.name for path in (here / "small-audit").iterdir()}
+    assert kept == {"audit.json", "audit.png"}
+    other = run(*asked, "--seed", "1")
+    assert other.code == 0
+    assert "small-audit-2" in other.err
     whole = run(*asked, "--json", "--no-report")
     assert json.loads(whole.out)["audits"] == json.loads(done.out)["audits"]
 

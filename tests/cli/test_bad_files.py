@@ -18,11 +18,10 @@ CASES = {
     "long row": (GOOD + "1,2,3,4\n", "line 32 of 't.csv' has 4 fields"),
     "duplicates": (GOOD.replace("a,b", "a,a"), "several columns named 'a'"),
     "no target": (GOOD.replace("y", "z"), "no column 'y'"),
-    "text": (GOOD + "low,2,3\n", "column 'a' holds numbers, but row 31 after the header 'low'"),
+    "text": (GOOD + "low,2,3\n", "column 'a' holds numbers in 30 of 31 rows, but 'low' in 1"),
     "void": (GOOD.replace("\n", ",\n").replace("y,", "y,v"), "column 'v' has no values"),
     "infinite": (GOOD + "inf,2,3\n", "column 'a' holds infinity in 1 of 31 rows"),
     "encoding": (GOOD.replace("b", "größe").encode("latin-1"), "--encoding latin-1"),
-    "decimals": (GOOD.replace(",", ";").replace(".", ","), "--decimal ,"),
     "binary": (b"\x00\x01\x02" * 50, "is not text"),
     "one column": ("y\n1\n2\n3\n", "no column is left"),
     "few rows": ("a,y\n1.5,1\n2.5,2\n", "2"),
@@ -123,7 +122,7 @@ def test_a_full_disk_leaves_the_results_of_the_last_run(run, here, good, monkeyp
         return replace(source, target)
 
     monkeypatch.setattr(os, "replace", full)
-    assert run("rank", good, "-t", "y", "--out", "o", "--seed", "5").code == 2
+    assert "No space" in run("rank", good, "-t", "y", "--out", "o").err
     assert {path.name: path.read_bytes() for path in (here / "o").iterdir()} == before
 
 
@@ -145,3 +144,24 @@ def test_a_small_disk(run, here, good):
         assert list(disk.iterdir()) == []
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_results_of_another_run_or_file_are_never_replaced(run, here, good):
+    first = run("rank", good, "-t", "y")
+    assert first.code == 0
+    assert "t-sobolev/report.html" in first.err
+    result = (here / "t-sobolev" / "result.json").read_bytes()
+    assert "t-sobolev-2/report.html" in run("rank", good, "-t", "y", "--seed", "1").err
+    pd.read_csv(good).to_parquet(here / "t.parquet")
+    assert "t-sobolev-3/report.html" in run("rank", "t.parquet", "-t", "y").err
+    assert "t-sobolev-2/report.html" in run("rank", good, "-t", "y", "--seed", "1").err  # the same
+    refused = run("rank", good, "-t", "y", "--seed", "2", "--out", "t-sobolev")
+    assert refused.code == 2
+    assert "'t-sobolev' holds results of another run (sobolev rank t.csv" in refused.err
+    assert (here / "t-sobolev" / "result.json").read_bytes() == result
+    assert run("rank", good, "-t", "y", "--out", "t-sobolev").code == 0
+    (here / "u-sobolev").mkdir()
+    (here / "u-sobolev" / "report.html").write_text("mine")
+    (here / "t.csv").rename(here / "u.csv")
+    assert "u-sobolev-2/report.html" in run("rank", "u.csv", "-t", "y").err
+    assert (here / "u-sobolev" / "report.html").read_text() == "mine"

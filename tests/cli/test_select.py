@@ -245,6 +245,7 @@ def test_rare_classes_are_explained(run, frame, here):
         if done.code:
             break
     assert done.code == 2
+    assert "such as 'rare' (2 rows), " in done.err
     assert "merge rare classes" in done.err
 
 

@@ -124,8 +124,12 @@ def test_targets(frame):
     with pytest.raises(ValueError, match="dates"):
         prepare(frame, ["when"])
     frame.loc[0, "label"] = "z"
-    with pytest.raises(ValueError, match="a single row: 'z'"):
-        prepare(frame, ["label"])
+    data = prepare(frame, ["label"])
+    assert set(data.y) == {"p", "q", "r"}
+    assert len(data.X) == len(data.y) == N - 1
+    assert "Classes of the target 'label' with a single row were left out: 'z'." in data.notes
+    frame["label"] = ["z", *["p"] * (N - 1)]
+    assert set(prepare(frame, ["label"]).y) == {"p", "z"}  # two classes must be left
 
 
 def test_names_are_checked_and_similar_ones_proposed(frame):
@@ -189,7 +193,7 @@ def test_blank_rows_are_left_out(frame):
     frame = pd.concat([frame.tail(2), frame.head(N)], ignore_index=True)
     np.testing.assert_array_equal(prepare(frame, ["y"]).X["x"], frame["x"].dropna())
     frame["x"] = frame["x"].astype(object)
-    frame.loc[5, "x"] = "?"
+    frame.loc[5, "x"] = "low"
     with pytest.raises(ValueError, match="row 6 after the header"):
         prepare(frame, ["y"])
 
@@ -203,16 +207,17 @@ def test_infinity_names_the_column(frame):
         prepare(frame, ["x"])
 
 
-def test_text_among_numbers_is_named(frame):
-    mixed = frame["x"].astype(str)
-    mixed[17] = "n.d."
-    frame["x"] = mixed
-    with pytest.raises(ValueError, match=r"column 'x' .* row 18 after the header 'n.d.'.*--na"):
+def test_text_among_numbers_is_counted(frame):
+    frame["x"] = frame["x"].astype(str)
+    frame.loc[[17, 19], "x"] = "<5"
+    frame.loc[18, "x"] = "n.d."
+    words = (
+        r"column 'x' holds numbers in 57 of 60 rows, but '<5' in 2, 'n.d.' in 1 \(first in row 18 "
+        r"after the header\); .*--na '<5' .*--categorical x .*--exclude x\."
+    )
+    with pytest.raises(ValueError, match=words):
         prepare(frame, ["y"])
-    frame["x"] = frame["x"].where(frame["x"] == "n.d.", frame["x"].str.replace(".", ","))
-    frame.loc[17, "x"] = "1,5"
-    with pytest.raises(ValueError, match=r"decimal comma.*--decimal ,"):
-        prepare(frame, ["y"])
+    assert "x" in aside(prepare(frame, ["y"], exclude=["x"]))
 
 
 def test_kinds_of_unusual_columns():

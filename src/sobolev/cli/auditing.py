@@ -12,13 +12,14 @@ import typer
 
 from sobolev._files import write_atomic
 from sobolev.cli.ending import one_line
-from sobolev.cli.output import AUDIT_FILES, check_folder
+from sobolev.cli.output import AUDIT_FILES, choose_folder
 from sobolev.cli.running import (
     LOG,
     choose,
     facts,
     forget,
     keep_order,
+    stem,
     tell_preparation,
     use_groups,
 )
@@ -47,9 +48,9 @@ def run_audit(
 ) -> None:
     """Read the table, audit the selector, write and print what was measured."""
     begin = time.perf_counter()
-    folder = None if output["no_report"] else output.get("out") or default_folder(path)
-    if folder is not None:
-        check_folder(folder, AUDIT_FILES)
+    folder = None
+    if not output["no_report"]:
+        folder = choose_folder(output.get("out"), f"{stem(path)}-audit", command, AUDIT_FILES)
     log = None if folder is None else folder / LOG
     with Reporter(output["quiet"]) as reporter:
         reporter.stage("reading")
@@ -58,7 +59,9 @@ def run_audit(
         use_groups(selector, data)
         if columns.get("blocks_of"):
             keep_order(selector)
-        choice = choose(selector, data, log, reporter, n_jobs=n_jobs, repeats=repeats)
+        choice = choose(
+            selector, data, log, reporter, command=command, n_jobs=n_jobs, repeats=repeats
+        )
         content = {
             "schema": SCHEMA,
             "verdict": choice.result.verdict,
@@ -82,11 +85,6 @@ def run_audit(
         typer.echo(said, nl=False)
     else:
         print_audit(choice)
-
-
-def default_folder(path: Path) -> Path:
-    """Where results go by default: a folder in the current one, named after the data."""
-    return Path(f"{path.name.split('.')[0] or 'data'}-audit")
 
 
 def picture(result: AuditResult) -> bytes:

@@ -142,7 +142,8 @@ Categorical = Annotated[
     list[str] | None, _list("--categorical", help="Numeric columns to treat as categories.")
 ]
 Keep = Annotated[
-    list[str] | None, _list("--keep", help="Columns to keep though they look like identifiers.")
+    list[str] | None,
+    _list("--keep", help="Columns to keep though they look like identifiers or event flags."),
 ]
 MissingOption = Annotated[
     Missing, typer.Option(help="Missing values: refuse, drop rows, or impute median and mode.")
@@ -157,7 +158,11 @@ Jobs = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder for the results. [default: named after the data]", metavar="DIR"),
+    typer.Option(
+        help="Folder for the results. [default: named after the data, with a number if that one "
+        "holds results of another command]",
+        metavar="DIR",
+    ),
 ]
 FormatOption = Annotated[Format, typer.Option(help="What to print.")]
 AuditFormatOption = Annotated[AuditFormat, typer.Option(help="What to print.")]
@@ -171,9 +176,15 @@ Sep = Annotated[
     str | None,
     typer.Option(help="Delimiter of a text file, such as ';' or tab. [default: detected]"),
 ]
-Decimal = Annotated[str | None, typer.Option(help="Decimal sign of a text file. [default: .]")]
+Decimal = Annotated[
+    str | None, typer.Option(help="Decimal sign of a text file. [default: detected]")
+]
 Na = Annotated[
     list[str] | None, _list("--na", metavar="TEXT", help="Another mark of missing values.")
+]
+NotNa = Annotated[
+    list[str] | None,
+    _list("--not-na", metavar="TEXT", help="A text that is no missing value, such as NA."),
 ]
 Permutations = Annotated[int, typer.Option(min=1, help="Number of permutations of the rows.")]
 Blocks = Annotated[str | None, typer.Option(help="Column of batches: permute only within them.")]
@@ -222,6 +233,7 @@ READING: Shared = {
     "sep": (Sep, None),
     "decimal": (Decimal, None),
     "na": (Na, None),
+    "not_na": (NotNa, None),
 }
 OUTPUT: Shared = {
     "out": (Out, None),

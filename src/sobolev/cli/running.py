@@ -10,12 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import typer
 
 import sobolev
 from sobolev._progress import listening
 from sobolev.cli.ending import INTERRUPTED
-from sobolev.cli.output import check_folder, save
+from sobolev.cli.output import COMMAND, choose_folder, marking, save
 from sobolev.cli.terminal import Reporter, print_table
 from sobolev.exceptions import ConstantColumnWarning, TargetError
 from sobolev.inference import AuditChoice, Forward, HRTSelector, Split, audit_and_choose
@@ -24,6 +25,7 @@ from sobolev.report import SelectionResult, make_result
 from sobolev.report.files import result_json
 from sobolev.report.making import sentence
 from sobolev.tables import Prepared, prepare, read_table
+from sobolev.tables.columns import MOST_CATEGORIES
 from sobolev.validation import list_some
 
 # Number of planted responses of a short audit, and the file that keeps its runs until it is done.
@@ -101,9 +103,9 @@ def run(
 ) -> None:
     """Read the table, audit the selector if asked, fit it, write and print what it found."""
     begin = time.perf_counter()
-    folder = None if output["no_report"] else output.get("out") or default_folder(path)
-    if folder is not None:
-        check_folder(folder)
+    folder = None
+    if not output["no_report"]:
+        folder = choose_folder(output.get("out"), f"{stem(path)}-sobolev", command)
     with Reporter(output["quiet"]) as reporter:
         reporter.stage("reading")
         data = prepare(read_table(path, **reading), targets, **columns)
@@ -113,7 +115,7 @@ def run(
             keep_order(selector)
         choice, log = None, None if folder is None else folder / LOG
         if audit:
-            choice = choose(selector, data, log, reporter, n_jobs=n_jobs)
+            choice = choose(selector, data, log, reporter, command=command, n_jobs=n_jobs)
             selector = choice.selector
         with warnings.catch_warnings(record=True, action="always") as caught, listening(reporter):
             reporter.stage("fitting")
@@ -149,9 +151,9 @@ def run(
     show(result, "json" if output["json"] else output["format"])
 
 
-def default_folder(path: Path) -> Path:
-    """Where results go by default: a folder in the current one, named after the data."""
-    return Path(f"{path.name.split('.')[0] or 'data'}-sobolev")
+def stem(path: Path) -> str:
+    """The name of the data, after which the default folder of results is named."""
+    return path.name.split(".")[0] or "data"
 
 
 def use_groups(selector: Any, data: Prepared) -> None:
@@ -178,7 +180,7 @@ def keep_order(selector: Any) -> None:
 def fit(selector: Any, data: Prepared) -> bool:
     """Fit the selector; False if it was interrupted after a first ranking."""
     try:
-        with explaining_rare_classes(selector):
+        with explaining_rare_classes(selector, data):
             selector.fit(data.X, data.y, **data.beside)
     except KeyboardInterrupt:
         if not hasattr(selector, "feature_importances_"):
@@ -193,12 +195,13 @@ def choose(
     log: Path | None,
     reporter: Reporter,
     *,
+    command: str,
     n_jobs: int | None,
     repeats: int | None = None,
 ) -> AuditChoice:
     """Audit the selector, and its alternatives if it fails; says what was tried."""
     try:
-        with listening(reporter), explaining_rare_classes(selector):
+        with marking(log, command), listening(reporter), explaining_rare_classes(selector, data):
             choice = audit_and_choose(
                 selector,
                 data.X,
@@ -210,7 +213,7 @@ def choose(
                 resume=log,
             )
     except KeyboardInterrupt:
-        if log is not None:
+        if log is not None and log.exists():
             reporter.say(f"note: {log} keeps the finished runs; the same command goes on.")
         raise
     if choice.sentence:
@@ -223,10 +226,11 @@ def forget(log: Path | None, choice: AuditChoice | None) -> None:
     if log is not None and choice is not None:
         for number in range(1, len(choice.audits) + 1):
             attempt_path(log, number).unlink(missing_ok=True)
+        log.with_name(COMMAND).unlink(missing_ok=True)
 
 
 @contextmanager
-def explaining_rare_classes(selector: Any) -> Iterator[None]:
+def explaining_rare_classes(selector: Any, data: Prepared) -> Iterator[None]:
     """Say what to do if a class is missing from the rows of a first fit."""
     try:
         yield
@@ -234,9 +238,22 @@ def explaining_rare_classes(selector: Any) -> Iterator[None]:
         if not isinstance(selector, HRTSelector):
             raise
         raise ValueError(
-            "a class or value of the target is so rare that the first rows do not hold it; merge "
-            "rare classes, drop them, or use --method knockoffs."
+            f"{rarest(data)} so rare that the rows of the first fit may lack one; merge rare "
+            "classes, drop them, or use --method knockoffs."
         ) from error
+
+
+def rarest(data: Prepared) -> str:
+    """The rarest classes of the targets with their numbers of rows, to begin a sentence."""
+    columns = pd.DataFrame(data.y).set_axis(list(data.targets), axis=1)
+    counts = [columns[name].value_counts() for name in columns]
+    found = [
+        f"{label!r} ({count} rows)"
+        for each in counts
+        if len(each) <= MOST_CATEGORIES
+        for label, count in each.tail(3)[::-1].items()
+    ]
+    return f"classes of the target such as {list_some(found, 3)} are" if found else "values are"
 
 
 def facts(path: Path, data: Prepared) -> dict[str, Any]:

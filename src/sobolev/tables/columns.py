@@ -1,8 +1,6 @@
-"""Types of columns: numbers, categories, dates and identifiers."""
+"""Types of columns: numbers, categories and dates."""
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 import pandas as pd
@@ -13,13 +11,17 @@ from sobolev._typing import Array
 # or the column is an identifier. The second number is also the largest number of distinct rows in a
 # group of columns that is tested as one category.
 FEW_CATEGORIES, MOST_CATEGORIES = 20, 32
-# If more than this fraction of a text column are numbers, the other values are reported as errors.
-MOSTLY = 0.5
-_IDENTIFIER = re.compile(
-    r"(^|[^a-z])(id|ids|uuid|guid|index|idx|barcode|accession|rowid|row names|row|column 1)$"
+_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+# Dates at the start of a text, in lower case: 2024-01-31, 31.1.2024, 2024-01, 31 Jan 2024, 2024Q1.
+_DATE = (
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}|\d{4}[-/]\d{2}$|"
+    rf"\d{{1,2}}[- ]?{_MONTH}[-, ]*\d{{2,4}}|{_MONTH}[- .]*(?:\d{{1,2}},? +)?\d{{4}}|"
+    r"\d{4}[- ]?q[1-4]$|\d{1,2}:\d{2}(?::\d{2})?"
 )
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}")
-_COMMA = re.compile(r"[-+]?\d+,\d+")
+# Share of dates among the values of a text column of dates, and fewest distinct whole numbers such
+# as 20240131 that are dates.
+MOSTLY_DATES, MIN_DATES = 0.9, 10
+FIRST_DATE, LAST_DATE = 18000101, 21001231
 
 
 def most_categories(n: int) -> int:
@@ -28,15 +30,14 @@ def most_categories(n: int) -> int:
 
 
 def kind_of(column: pd.Series) -> str:
-    """Type of a column: "numeric", "categorical", "date" or "other".
-
-    A text column that contains mostly numbers is an error that names the first other value.
-    """
+    """Type of a column: "numeric", "categorical", "date" or "other"."""
     types, dtype = pd.api.types, column.dtype
     if types.is_bool_dtype(dtype) or isinstance(dtype, pd.CategoricalDtype):
         return "categorical"
     if types.is_numeric_dtype(dtype):
-        return "other" if types.is_complex_dtype(dtype) else "numeric"
+        if types.is_complex_dtype(dtype):
+            return "other"
+        return "date" if _numbers_are_dates(column) else "numeric"
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
         return "date"
     present = column.dropna()
@@ -46,30 +47,24 @@ def kind_of(column: pd.Series) -> str:
         return "categorical"
     if not all(np.isscalar(value) for value in present):
         return "date" if all(hasattr(value, "isoformat") for value in present) else "other"
-    numbers = pd.to_numeric(present.astype(str), errors="coerce")
-    if numbers.notna().all():
-        return "numeric"
-    if numbers.notna().mean() > MOSTLY:
-        raise ValueError(_text_among_numbers(column, present[numbers.isna()]))
     text = present.astype(str).str.strip()
-    if text.str.match(_COMMA.pattern + "$").mean() > MOSTLY:
-        raise ValueError(
-            f"column {column.name!r} holds numbers with a decimal comma, such as "
-            f"{text.iloc[0]!r}; pass --decimal ,"
-        )
-    return "date" if text.str.match(_DATE.pattern).all() else "categorical"
+    if pd.to_numeric(text, errors="coerce").notna().all():
+        return "numeric"
+    dated = text.str.lower().str.match(_DATE).mean()
+    return "date" if dated >= MOSTLY_DATES else "categorical"
 
 
-def _text_among_numbers(column: pd.Series, texts: pd.Series) -> str:
-    value, row = str(texts.iloc[0]), int(texts.index[0]) + 1
-    more = f" ({len(texts)} such values)" if len(texts) > 1 else ""
-    said = f"column {column.name!r} holds numbers, but row {row} after the header {value!r}{more}"
-    if _COMMA.fullmatch(value.strip()):
-        return f"{said}; fix it, or pass --decimal , if that is the decimal sign."
-    return (
-        f"{said}; fix it, pass --na {value!r} if it means missing, or --categorical "
-        f"{column.name!r} if the column holds categories."
-    )
+def _numbers_are_dates(column: pd.Series) -> bool:
+    """Whether whole numbers are all dates such as 20240131."""
+    low, high = FIRST_DATE, LAST_DATE
+    first = column.iloc[0] if len(column) >= MIN_DATES else 0
+    if first < low or first > high:  # not so if it is missing
+        return False
+    found = column.dropna().unique()
+    if len(found) < MIN_DATES or found.min() < low or found.max() > high or (found % 1 != 0).any():
+        return False
+    texts = pd.Series(found).astype("int64").astype(str)
+    return bool(pd.to_datetime(texts, format="%Y%m%d", errors="coerce").notna().all())
 
 
 def numbers(column: pd.Series) -> Array:
@@ -89,30 +84,3 @@ def labels(column: pd.Series) -> pd.Series:
         for value, gone in zip(values.astype(object), column.isna(), strict=True)
     ]
     return pd.Series(texts, index=column.index, name=column.name, dtype=object)
-
-
-def identifier(column: pd.Series, kind: str) -> str | None:
-    """The reason why a column looks like an identifier of the rows, or None.
-
-    Counts can differ in every row by chance, so integers are identifiers only if the name says so
-    or if they are consecutive.
-    """
-    if kind == "categorical":
-        present = column.dropna()
-        unique = len(present) > 1 and present.nunique() == len(present)
-        return "a different text in every row, as in an identifier" if unique else None
-    values = numbers(column)
-    values = values[~np.isnan(values)]
-    n = values.size
-    if n < 2 or np.isinf(values).any() or (values % 1 != 0).any() or np.unique(values).size < n:
-        return None
-    if _IDENTIFIER.search(_words(str(column.name))):
-        return "a different number in every row and the name of an identifier"
-    if n > 2 and np.ptp(values) == n - 1:
-        return "numbers the rows"
-    return None
-
-
-def _words(name: str) -> str:
-    """A name in lower case and split into words, "patientID" as "patient id"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower().strip()

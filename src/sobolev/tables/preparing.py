@@ -10,11 +10,21 @@ import numpy as np
 import pandas as pd
 
 from sobolev._parameters import check_option
-from sobolev.tables.columns import identifier, kind_of, labels, most_categories, numbers
+from sobolev.tables.columns import kind_of, labels, most_categories, numbers
 from sobolev.tables.encoding import encode
 from sobolev.tables.missing import MISSING, handle_missing
 from sobolev.tables.names import known, parse_group_options
-from sobolev.validation import list_some
+from sobolev.tables.numerals import describe_mixture, read_text_columns
+from sobolev.tables.rare import rows_of_common_classes
+from sobolev.tables.suspects import (
+    ask_subject,
+    event_flags,
+    event_note,
+    identifier,
+    leak_notes,
+    repeated,
+    to_keep,
+)
 
 TASKS = ("auto", "regression", "classification")
 # Integers with at most this many values could be classes; a note says how they are treated.
@@ -147,19 +157,34 @@ def prepare(
     n_blank = rows_read - len(frame)
     notes = [f"{n_blank} blank rows were left out."] if n_blank else []
 
+    used = [name for name in (*responses, *features) if name not in as_text]
+    frame = read_text_columns(frame, used, notes)
     y = {name: _response(frame[name], task, name in as_text, notes) for name in responses}
     set_aside = [(name, "left out by --exclude") for name in left_out]
-    row_numbers = frame.index
-    columns, kinds = {}, {}
+    columns, kinds, subjects = {}, {}, []
     for name in features:
         column, kind, reason = _feature(frame[name], name in as_text, name in wanted)
         if reason is None:
             columns[name], kinds[name] = column, kind
         else:
             set_aside.append((name, reason))
+            if kind not in UNUSABLE and repeated(column):
+                subjects.append(name)
+    if subject is None and blocks_of is None:
+        notes += ask_subject(subjects)
+    for name, time in event_flags(columns, y).items():
+        if name not in wanted:
+            set_aside.append((name, f"flag of the time {time!r}; {to_keep(name)}"))
+            notes.append(event_note(name, time))
+            del columns[name]
     kept, dropped = handle_missing(columns, y, missing, notes, set_aside)
     columns = {name: column[kept] for name, column in dropped.items()}
     y = {name: column[kept] for name, column in y.items()}
+    common = rows_of_common_classes(y, int(kept.sum()), notes)
+    frame = frame[kept][common]
+    if not common.all():
+        columns = {name: column[common] for name, column in columns.items()}
+        y = {name: column[common] for name, column in y.items()}
     for name, column in y.items():
         _check_response(name, column)
     for name in [name for name, column in columns.items() if _is_constant(column)]:
@@ -168,6 +193,8 @@ def prepare(
     if not columns:
         goal = f" for {', '.join(map(repr, responses))}" if responses else ""
         raise ValueError(f"no column is left as a feature{goal}.")
+    for name, column in y.items():
+        notes += leak_notes(columns, name, column)
     given = parse_group_options(groups, names)
     X, variables, kinds = encode(columns, kinds, given, reference=reference)
     return Prepared(
@@ -180,8 +207,8 @@ def prepare(
         notes,
         rows_read,
         len(names),
-        groups=_subjects(frame[kept], roles.get("--subject"), row_numbers[kept], blocks_of),
-        weights=_weights(frame.loc[kept, roles["--weights"]]) if "--weights" in roles else None,
+        groups=_subjects(frame, roles.get("--subject"), blocks_of),
+        weights=_weights(frame[roles["--weights"]]) if "--weights" in roles else None,
     )
 
 
@@ -201,12 +228,10 @@ def _roles(
     return found
 
 
-def _subjects(
-    frame: pd.DataFrame, column: str | None, row_numbers: pd.Index, blocks_of: int | None
-) -> Any:
+def _subjects(frame: pd.DataFrame, column: str | None, blocks_of: int | None) -> Any:
     """The subject of each row, or the number of its block of consecutive rows."""
     if blocks_of is not None:
-        return row_numbers.to_numpy() // blocks_of
+        return frame.index.to_numpy() // blocks_of
     if column is None:
         return None
     missing = int(frame[column].isna().sum())
@@ -231,8 +256,12 @@ def _weights(column: pd.Series) -> Any:
 def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series, str, str | None]:
     """The column as floats or text, its type, and the reason if it is set aside."""
     kind = "categorical" if as_text else kind_of(column)
+    keeping = to_keep(str(column.name))
+    whole_numbers = kind == "date" and pd.api.types.is_numeric_dtype(column.dtype)
+    if whole_numbers and wanted:
+        kind = "numeric"
     if kind in UNUSABLE:
-        return column, kind, UNUSABLE[kind]
+        return column, kind, UNUSABLE[kind] + (f"; {keeping}" if whole_numbers else "")
     reason = None if wanted else identifier(column, kind)
     if kind == "numeric":
         found = numbers(column)
@@ -242,11 +271,15 @@ def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series,
                 f"column {column.name!r} holds infinity in {infinite} of {found.size} rows; fix "
                 f"the values, or leave the column out with --exclude {column.name!r}."
             )
-        return pd.Series(found, name=column.name), kind, reason
+        return pd.Series(found, name=column.name), kind, reason and f"{reason}; {keeping}"
     values, most = labels(column), most_categories(len(column))
     count = values.nunique()
     if reason is None and count > most:
-        reason = f"{count} different values, more than the limit of {most} categories"
+        reason = describe_mixture(values) or (
+            f"{count} different values, more than the limit of {most} categories"
+        )
+    elif reason is not None and count <= most:
+        reason = f"{reason}; {keeping}"
     return values, kind, reason
 
 
@@ -280,13 +313,6 @@ def _response(column: pd.Series, task: str, as_text: bool, notes: list[str]) -> 
 def _check_response(name: str, column: pd.Series) -> None:
     if column.nunique() < 2:
         raise ValueError(f"target {name!r} has one value only, {column.iloc[0]!r}; it must vary.")
-    if column.dtype == object:
-        counts = column.value_counts()
-        if counts.min() < 2:
-            rare = list_some([repr(label) for label in counts[counts < 2].index])
-            raise ValueError(
-                f"target {name!r} has classes of a single row: {rare}; merge or drop them."
-            )
 
 
 def _is_constant(column: pd.Series) -> bool:

@@ -17,8 +17,9 @@ def read_table(
     *,
     encoding: str | None = None,
     sep: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     na: Sequence[str] = (),
+    not_na: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Read CSV, TSV, other delimited text, Parquet or Feather, compressed or not.
 
@@ -30,10 +31,12 @@ def read_table(
         Encoding of a text file; by default UTF-8, or that of the byte order mark.
     sep : str, optional
         Delimiter of a text file; detected by default.
-    decimal : str, default="."
-        Decimal sign in a text file.
+    decimal : str, optional
+        Decimal sign in a text file; detected by default.
     na : sequence of str, optional
         Additional codes of missing values, besides the empty field, NA, NaN, null and similar.
+    not_na : sequence of str, optional
+        Codes of these that are not missing values, such as NA for Namibia.
 
     Returns
     -------
@@ -44,7 +47,16 @@ def read_table(
     check_file(path)
     kind, packed = suffixes(path)
     if kind in TEXT:
-        frame = read_text(path, kind, packed, encoding=encoding, sep=sep, decimal=decimal, na=na)
+        frame = read_text(
+            path,
+            kind,
+            packed,
+            encoding=encoding,
+            sep=sep,
+            decimal=decimal,
+            na=na,
+            not_na=not_na,
+        )
     else:
         frame = _read_arrow(path, kind, packed)
     frame.columns = pd.Index([_name(name) for name in frame.columns], dtype=object)

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from sobolev.tables.formats import TEXT, open_table
+from sobolev.tables.numerals import has_decimal_comma
 from sobolev.validation import list_some
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -21,6 +22,10 @@ MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 SAMPLE = 1 << 16
 SAMPLE_LINES = 20
 ROW_NAMES = "row names"
+# Fields that are missing values. "None" is not among them: it is a category in a column of text,
+# and a missing value in a column of numbers.
+NA_TEXTS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "<NA>")
+SHEET_ERRORS = ("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN")
 
 
 def read_text(
@@ -30,14 +35,18 @@ def read_text(
     *,
     encoding: str | None = None,
     sep: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     na: Sequence[str] = (),
+    not_na: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Read a text table; a first pass finds errors that pandas would ignore."""
+    """Read a text table; a first pass finds errors that pandas would ignore.
+
+    ``attrs`` of the table holds the decimal sign, and the number of fields "NA" in columns of text.
+    """
     delimiter = TEXT[kind] if sep is None else NAMED.get(sep.lower(), sep)
     if delimiter is not None and len(delimiter) != 1:
         raise ValueError(f"--sep {sep!r} must be one character, tab, comma, semicolon or space.")
-    if len(decimal) != 1:
+    if decimal is not None and len(decimal) != 1:
         raise ValueError(f"--decimal {decimal!r} must be one character.")
     try:
         spaces = kind in (".txt", ".dat")
@@ -46,18 +55,18 @@ def read_text(
             raise ValueError(
                 f"{path.name!r} has {decimal!r} as delimiter between columns; check --decimal."
             )
-        with open_table(path, packed) as stream:
-            return pd.read_csv(
-                io.TextIOWrapper(stream, encoding=detected, newline=""),
-                sep=delimiter,
-                decimal=decimal,
-                header=0,
-                names=names,
-                index_col=False,
-                na_values=list(na),
-                skipinitialspace=True,
-                low_memory=False,
-            )
+        missing = [*{*NA_TEXTS, *SHEET_ERRORS} - {*not_na}, *na]
+        options: dict[str, Any] = {"sep": delimiter, "names": names, "encoding": detected}
+        frame = _load(path, packed, decimal=decimal or ".", na_values=missing, **options)
+        if decimal is None and delimiter != "," and any(map(has_decimal_comma, texts_of(frame))):
+            decimal = ","
+            frame = _load(path, packed, decimal=decimal, na_values=missing, **options)
+        holed = [column.name for column in texts_of(frame) if column.isna().any()]
+        if "NA" in missing and holed:
+            raw = _load(path, packed, na_values=[], usecols=holed, dtype=str, **options)
+            frame.attrs["NA"] = {name: int((raw[name] == "NA").sum()) for name in holed}
+        frame.attrs["decimal"] = decimal or "."
+        return frame
     except UnicodeDecodeError as error:
         asked = f"--encoding {encoding}" if encoding else "UTF-8"
         raise ValueError(
@@ -75,6 +84,24 @@ def read_text(
             f"{path.name!r} cannot be split into columns ({error}); look for a quote that is not "
             "closed."
         ) from error
+
+
+def texts_of(frame: pd.DataFrame) -> list[pd.Series]:
+    """The columns of text."""
+    return [frame[name] for name in frame.select_dtypes(include=["object", "string"])]
+
+
+def _load(path: Path, packed: str, *, encoding: str, **options: Any) -> pd.DataFrame:
+    with open_table(path, packed) as stream:
+        return pd.read_csv(
+            io.TextIOWrapper(stream, encoding=encoding, newline=""),
+            header=0,
+            index_col=False,
+            keep_default_na=False,
+            skipinitialspace=True,
+            low_memory=False,
+            **options,
+        )
 
 
 def examine(
