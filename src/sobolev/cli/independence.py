@@ -54,7 +54,7 @@ def run_test(
         reporter.stage("testing")
         with warnings.catch_warnings(record=True, action="always") as caught:
             result = sic_test(
-                data.X, data.y, n_permutations=permutations, blocks=labels, random_state=seed
+                data.X, data.response, n_permutations=permutations, blocks=labels, random_state=seed
             )
         said = plain_words(caught)
         for text in said:
@@ -66,6 +66,7 @@ def run_test(
             "schema": 1,
             "x": list(data.variables),
             "y": list(data.targets),
+            "response": result.response.description,
             "rows": len(data.X),
             "statistic": result.statistic,
             "pvalue": result.pvalue,

@@ -125,7 +125,7 @@ def run(
         result = make_result(
             selector,
             data.X,
-            data.y,
+            data.response,
             targets=data.targets,
             kinds=data.kinds,
             data=facts(path, data),
@@ -164,9 +164,12 @@ def use_groups(selector: Any, data: Prepared) -> None:
 
 def fit(selector: Any, data: Prepared) -> bool:
     """Fit the selector; False if it was interrupted after a first ranking."""
+    is_critic = hasattr(selector, "target")  # --method rank
+    if is_critic:
+        selector.set_params(target="typed")  # as the response was read
     try:
         with explaining_rare_classes(selector):
-            selector.fit(data.X, data.y)
+            selector.fit(data.X, data.y if is_critic else data.response)
     except KeyboardInterrupt:
         if not hasattr(selector, "feature_importances_"):
             raise
@@ -189,7 +192,7 @@ def choose(
             choice = audit_and_choose(
                 selector,
                 data.X,
-                data.y,
+                data.response,
                 n_repeats=REPEATS if repeats is None else repeats,
                 n_jobs=-1 if n_jobs is None else n_jobs,
                 random_state=selector.random_state,
@@ -245,6 +248,8 @@ def tell_preparation(data: Prepared, reporter: Reporter) -> None:
         reporter.say(f"note: {len(aside)} {noun} set aside: {listed}")
     for text in data.notes:
         reporter.say(f"note: {text}")
+    if data.response is not None:
+        reporter.say(data.response.sentence)
 
 
 def plain_words(caught: Iterable[warnings.WarningMessage]) -> list[str]:

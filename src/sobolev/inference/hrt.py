@@ -23,19 +23,14 @@ from sobolev.conditionals.derived import RecentredConditional, TabulatedConditio
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
 from sobolev.conditionals.features import Feature, features
 from sobolev.criterion import disjoint_groups
-from sobolev.critic import STATISTICS, as_critic, unwrapped
+from sobolev.critic import STATISTICS, allowed_kind, as_critic, told_type, unwrapped
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
 from sobolev.inference.schemes import Split, block_edges, resolve_pvalue, resolve_scheme
 from sobolev.inference.trial import Block, Run, Trial
+from sobolev.responses import read_training
 from sobolev.summary import NOT_ASSURED, SummaryMixin
-from sobolev.validation import (
-    feature_names,
-    list_some,
-    plain_target,
-    validate_rows,
-    validate_training,
-)
+from sobolev.validation import feature_names, list_some, validate_rows
 
 # The distributions of up to this many features are tabulated for an audit.
 MAX_TABULATED = 300
@@ -109,6 +104,11 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         whatever their dependence.
     procedure : {"bh", "by", "storey"}, default="bh"
         How p-values become q-values.
+    response : str, default="auto"
+        How y is read: "number", "count", "grades", "classes" or "survival", see
+        :func:`~sobolev.responses.read_response`. "auto" reads text, booleans and codes of classes
+        as classes, the structured arrays of scikit-survival as survival times, and other numbers
+        as numbers; ``response_.sentence`` says what was done.
     feature_groups : mapping or sequence of sequences, optional
         Groups of columns, by name or position, that are replaced and tested together, such as the
         one-hot columns of one variable. Other columns are tested alone.
@@ -143,6 +143,8 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     in_doubt_ : dict
         Selected features whose selection depends on the conditional model, by name: their p-value
         after the mean of the conditional model was corrected. Empty without ``diagnose``.
+    response_ : Response
+        The response as it was read: ``kind``, ``values`` and ``sentence``.
     feature_importances_ : array of shape (d,)
         Importances from the first fit.
     estimator_ : estimator
@@ -179,6 +181,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     shortlist: int | None = None
     n_repeats: int = 1
     procedure: str = "bh"
+    response: str = "auto"
     feature_groups: Any = None
     copies: str = "join"
     diagnose: bool = True
@@ -224,7 +227,9 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n, d)
-        y : array-like of shape (n,)
+        y : array-like, str or tuple of str
+            The response: one or several columns, a structured array of survival times, or the
+            names of its columns in the DataFrame X, from which they are taken out.
         holdout : tuple (X, y), optional
             Rows to test on. By default a share of the rows is held out.
 
@@ -308,17 +313,9 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self, X: Any, y: Any, holdout: tuple[Any, Any] | None
     ) -> tuple[Array, Any, int | None]:
         """The door: checked rows, held-out rows last, and the number of training rows if given."""
-        X, y, _ = validate_training(self, X, y)
-        if holdout is None:
-            return X, y, None
-        X_test, y_test = validate_rows(self, holdout[0], reset=False), plain_target(holdout[1])
-        if len(X_test) != len(y_test):
-            raise ValueError(
-                f"holdout has {len(X_test)} rows of X and {len(y_test)} values of y; pass the "
-                "same rows of both."
-            )
-        both = np.concatenate([np.asarray(y), np.asarray(y_test)])
-        return np.vstack([X, X_test]), both, X.shape[0]
+        kind = allowed_kind(self.estimator, self.response)
+        X, self.response_, n_train = read_training(self, X, y, kind, holdout)
+        return X, self.response_.values, n_train
 
     def _find_units(self, X: Array) -> list[Feature]:
         """The features of a table, from X alone."""
@@ -334,7 +331,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             X=X,
             y=y,
             units=units,
-            estimator=estimator,
+            estimator=told_type(estimator),
             conditional=resolve_conditional(self.conditional).fit_validated(X),
             scheme=resolve_scheme(self.scheme),
             pvalue=resolve_pvalue(self.pvalue),
@@ -511,6 +508,7 @@ def hrt_test(
     estimator: Any = None,
     conditional: Any = "auto",
     statistic: str = "risk",
+    response: str = "auto",
     test_size: float = 0.5,
     random_state: RandomState = None,
 ) -> HRTResult:
@@ -519,10 +517,10 @@ def hrt_test(
     Parameters
     ----------
     X : array-like or DataFrame of shape (n, d)
-    y : array-like of shape (n,)
+    y : array-like, str or tuple of str
     feature : int or str, or a list of them
         The column, by position or name; several columns are replaced together.
-    estimator, conditional, statistic, random_state
+    estimator, conditional, statistic, response, random_state
         As in :class:`HRTSelector`.
     test_size : float, default=0.5
         Share of rows that are held out.
@@ -540,10 +538,14 @@ def hrt_test(
     True
     """
     selector = HRTSelector(
-        estimator, conditional=conditional, statistic=statistic, scheme=Split(test_size)
+        estimator,
+        conditional=conditional,
+        statistic=statistic,
+        response=response,
+        scheme=Split(test_size),
     )
     selector._check_parameters()
-    X, y, _ = validate_training(selector, X, y)
+    X, y, _ = selector._read(X, y, None)
     names = feature_names(selector)
     asked = list(feature) if isinstance(feature, (list, tuple, np.ndarray)) else [feature]
     unit = disjoint_groups({"feature": asked}, names)["feature"]

@@ -42,7 +42,8 @@ def model_importances(critic: Any, n_columns: int) -> Array:
 def entry_importances(design: Array, y: Any) -> Array:
     """The penalty at which each column enters the lasso path; zero if it never enters.
 
-    Labels are encoded as indicators. With several responses the largest penalty is used.
+    Floats are numbers; all else is labels, which are encoded as indicators. With several responses
+    the largest penalty is used.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def entry_importances(design: Array, y: Any) -> Array:
     array of shape (d,)
         Penalty of each column.
     """
-    responses = TargetEncoder().fit(y).transform(y)
+    responses = TargetEncoder("typed").fit(y).transform(y)
     # Equal columns share one entry: a column and its copy together would end the path.
     different, position = np.unique(design, axis=1, return_inverse=True)
     different -= different.mean(axis=0)

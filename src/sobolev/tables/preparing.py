@@ -10,15 +10,14 @@ import numpy as np
 import pandas as pd
 
 from sobolev._parameters import check_option
+from sobolev.responses import READINGS, Response, is_event, read_response, split_event
 from sobolev.tables.columns import identifier, kind_of, labels, most_categories, numbers
 from sobolev.tables.encoding import encode
 from sobolev.tables.missing import MISSING, handle_missing
 from sobolev.tables.names import known, parse_group_options
-from sobolev.validation import list_some
+from sobolev.targets import as_columns
+from sobolev.validation import list_some, plain_target
 
-TASKS = ("auto", "regression", "classification")
-# Integers with at most this many values could be classes; a note says how they are treated.
-DOUBTFUL = 10
 UNUSABLE = {
     "date": "dates; convert them to numbers, such as days since the start, to use them",
     "other": "neither numbers nor text",
@@ -33,9 +32,8 @@ class Prepared:
     ----------
     X : DataFrame of float
         Numeric columns and indicators of categories.
-    y : array, DataFrame or None
-        Response: numbers, or labels as text; a DataFrame if there are several responses, None if
-        there is none.
+    response : Response or None
+        The response as it was read; None if there is none.
     targets : tuple of str
         Names of the responses.
     variables : mapping
@@ -51,7 +49,7 @@ class Prepared:
     """
 
     X: pd.DataFrame
-    y: Any
+    response: Response | None
     targets: tuple[str, ...]
     variables: Mapping[str, list[int]]
     kinds: Mapping[str, str]
@@ -59,6 +57,11 @@ class Prepared:
     notes: list[str]
     rows_read: int
     columns_read: int
+
+    @property
+    def y(self) -> Any:
+        """Values of the response: numbers, labels, or a table of both; None if there is none."""
+        return None if self.response is None else self.response.values
 
     @property
     def has_groups(self) -> bool:
@@ -76,7 +79,8 @@ def prepare(
     categorical: Sequence[str] = (),
     groups: Sequence[str] = (),
     missing: str = "error",
-    task: str = "auto",
+    response: str = "auto",
+    event: str | None = None,
     reference: bool = False,
 ) -> Prepared:
     """Split a table into features and responses and encode them as numbers.
@@ -97,8 +101,11 @@ def prepare(
         Groups of columns as ``name=column,column``, or files with such lines.
     missing : {"error", "drop", "impute"}, default="error"
         Treatment of missing values.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Type of the responses.
+    response : str, default="auto"
+        How the responses are read, see :func:`~sobolev.responses.read_response`.
+    event : str, optional
+        The column that says whether the event happened at the time in the target, such as
+        "status", or "status=2" if 2 is the event.
     reference : bool, default=False
         Whether to leave out the most frequent category, so that indicators are not collinear.
 
@@ -108,9 +115,13 @@ def prepare(
         Table for the estimators.
     """
     check_option("--missing", missing, MISSING)
-    check_option("--task", task, TASKS)
+    check_option("--response", response.partition("=")[0], READINGS)
     names = list(frame.columns)
-    responses = known(targets, names, "--target")
+    responses, happened = known(targets, names, "--target"), None
+    if event is not None:
+        status, happened = split_event(event, names)
+        response = _check_event(responses, response)
+        responses += [name for name in known([status], names, "--event") if name not in responses]
     left_out = known(exclude, names, "--exclude")
     clash = [name for name in responses if name in left_out]
     if clash:
@@ -124,7 +135,7 @@ def prepare(
     n_blank = rows_read - len(frame)
     notes = [f"{n_blank} blank rows were left out."] if n_blank else []
 
-    y = {name: _response(frame[name], task, name in as_text, notes) for name in responses}
+    y = {name: _response(frame[name], name in as_text) for name in responses}
     set_aside = [(name, "left out by --exclude") for name in left_out]
     columns, kinds = {}, {}
     for name in features:
@@ -135,9 +146,12 @@ def prepare(
             set_aside.append((name, reason))
     kept, dropped = handle_missing(columns, y, missing, notes, set_aside)
     columns = {name: column[kept] for name, column in dropped.items()}
-    y = {name: column[kept] for name, column in y.items()}
-    for name, column in y.items():
-        _check_response(name, column)
+    y = {name: column[kept].reset_index(drop=True) for name, column in y.items()}
+    if happened is not None:
+        y[responses[-1]] = pd.Series(is_event(y[responses[-1]], responses[-1], happened))
+    read = read_response(pd.DataFrame(y), response) if y else None
+    if read is not None:
+        _check_response(read)
     for name in [name for name, column in columns.items() if _is_constant(column)]:
         set_aside.append((name, "constant"))
         del columns[name]
@@ -147,7 +161,7 @@ def prepare(
     given = parse_group_options(groups, names)
     X, variables, kinds = encode(columns, kinds, given, reference=reference)
     return Prepared(
-        X, _together(y), tuple(responses), variables, kinds, set_aside, notes, rows_read, len(names)
+        X, read, tuple(responses), variables, kinds, set_aside, notes, rows_read, len(names)
     )
 
 
@@ -173,40 +187,46 @@ def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series,
     return values, kind, reason
 
 
-def _response(column: pd.Series, task: str, as_text: bool, notes: list[str]) -> pd.Series:
-    """A response as floats or labels."""
+def _check_event(targets: Sequence[str], response: str) -> str:
+    """The response of a run with --event: survival times."""
+    if len(targets) != 1:
+        raise ValueError(f"--event needs one --target, the time; {len(targets)} were given.")
+    if response not in ("auto", "survival"):
+        raise ValueError(f"--event is for survival times, not for --response {response}.")
+    return "survival"
+
+
+def _response(column: pd.Series, as_text: bool) -> pd.Series:
+    """A response as floats or labels, with gaps."""
     kind, name = ("categorical" if as_text else kind_of(column)), column.name
     if kind in UNUSABLE:
         raise ValueError(f"target {name!r} holds {UNUSABLE[kind]}.")
-    if kind == "categorical" and task == "regression":
-        raise ValueError(f"target {name!r} holds text, not numbers; do not pass --task regression.")
-    if kind == "categorical" or task == "classification":
-        found, most = labels(column), most_categories(len(column))
-        if found.nunique() > most:
-            raise ValueError(
-                f"target {name!r} has {found.nunique()} classes in {len(column)} rows, more than "
-                f"the limit of {most}; merge classes, or use a numeric target."
-            )
-        return found
+    if kind == "categorical" and not as_text and getattr(column.dtype, "ordered", False):
+        return pd.Series(plain_target(column), name=name)
+    if kind == "categorical":
+        return labels(column)
     values = pd.Series(numbers(column), name=name)
     if np.isinf(values).any():
         raise ValueError(f"target {name!r} holds infinity; fix or drop these rows.")
-    distinct = values.dropna().unique()
-    if task == "auto" and 2 < distinct.size <= DOUBTFUL and (distinct % 1 == 0).all():
-        notes.append(
-            f"The target {name!r} has {distinct.size} integer values and is treated as a number; "
-            "pass --task classification to treat them as classes."
-        )
     return values
 
 
-def _check_response(name: str, column: pd.Series) -> None:
-    if column.nunique() < 2:
-        raise ValueError(f"target {name!r} has one value only, {column.iloc[0]!r}; it must vary.")
-    if column.dtype == object:
-        counts = column.value_counts()
-        if counts.min() < 2:
-            rare = list_some([repr(label) for label in counts[counts < 2].index])
+def _check_response(response: Response) -> None:
+    """Refuse responses that do not vary, and classes that are too many or too rare."""
+    columns = as_columns(response.values)
+    names = response.names if response.kind == "several" else response.names[:1]
+    for name, kind, column in zip(names, response.kinds, columns, strict=True):
+        values, counts = np.unique(column, return_counts=True)
+        if values.size < 2:
+            raise ValueError(f"target {name!r} has one value only, {values[0]!r}; it must vary.")
+        most = most_categories(column.size)
+        if kind == "classes" and values.size > most:
+            raise ValueError(
+                f"target {name!r} has {values.size} classes in {column.size} rows, more than "
+                f"the limit of {most}; merge classes, or use a numeric target."
+            )
+        if kind == "classes" and counts.min() < 2:
+            rare = list_some([repr(label) for label in values[counts < 2].tolist()])
             raise ValueError(
                 f"target {name!r} has classes of a single row: {rare}; merge or drop them."
             )
@@ -214,11 +234,3 @@ def _check_response(name: str, column: pd.Series) -> None:
 
 def _is_constant(column: pd.Series) -> bool:
     return bool((column.to_numpy() == column.iloc[0]).all())
-
-
-def _together(y: Mapping[str, pd.Series]) -> Any:
-    columns = {name: column.reset_index(drop=True) for name, column in y.items()}
-    if len(columns) != 1:
-        return pd.DataFrame(columns) if columns else None
-    only = next(iter(columns.values())).to_numpy()
-    return only.astype(str) if only.dtype == object else only
