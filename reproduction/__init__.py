@@ -31,6 +31,7 @@ BENCH = (
     "selection",
     "certificate",
     "growth",
+    "survival",
 )
 # Long, and not part of `make bench`.
 OTHERS = ("hrt", "tuning")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,13 +48,14 @@ class Response:
     description : str
         How y was read, in one line.
     kinds : tuple of str
-        The kind of each column of ``values``.
+        The kind of each column of ``values``; grades with the order of their labels, if one was
+        given.
     remedy : str, default=""
         How to read y otherwise, if that is in doubt.
     """
 
     kind: str
-    values: Any
+    values: Any = field(repr=False)
     names: tuple[str, ...]
     description: str
     kinds: tuple[str, ...]
@@ -75,7 +76,7 @@ class Response:
 
     def read(self, y: Any) -> Response:
         """Read other rows in the same way; survival times are scored among themselves."""
-        kind = self.kinds if self.kind == "several" else self.kind
+        kind = self.kinds if self.kind == "several" else self.kinds[0]
         return read_response(y, kind, names=self.names)
 
 
@@ -128,7 +129,7 @@ def read_response(
             f'y is a structured array of survival times; use response="survival", not {kind!r}.'
         )
     columns = as_columns(y)
-    if len(names) != len(columns):
+    if len(set(names)) != len(columns):
         names = (*(f"y[{i}]" for i in range(len(columns))),)
     kinds = [kind] * len(columns) if isinstance(kind, str) else list(kind)
     if len(kinds) != len(columns):
@@ -142,7 +143,7 @@ def read_response(
     values: Any = pd.DataFrame({n: r.values for n, r in zip(names, read, strict=True)})
     if floats and not hasattr(y, "columns"):
         values = np.column_stack([found.values for found in read])
-    kinds = [found.kind for found in read]
+    kinds = [found.kinds[0] for found in read]
     if len(read) <= MAX_DESCRIBED:
         description = " ".join(found.description for found in read)
     else:
@@ -257,6 +258,7 @@ def response_names(y: Any) -> tuple[str, ...]:
 
 def _read_column(column: AnyArray, name: str, kind: str) -> Response:
     kind, _, levels = kind.partition("=")
+    given = f"{kind}={levels}" if levels else ""
     if levels:
         column = _graded(column, name, [level.strip() for level in levels.split(",")])
     if column.dtype.kind == "b" and kind not in ("auto", "classes"):
@@ -271,7 +273,8 @@ def _read_column(column: AnyArray, name: str, kind: str) -> Response:
             'response="number" (--response number).'
         )
     remedy = f'Set response="{other}" (--response {other}) to change that.' if other else ""
-    return Response(found, values, (name,), f"{name} was read as {said}.", (found,), remedy)
+    kinds = (given or found,)
+    return Response(found, values, (name,), f"{name} was read as {said}.", kinds, remedy)
 
 
 def _sorted_out(column: AnyArray, name: str, kind: str) -> tuple[str, str, str]:
