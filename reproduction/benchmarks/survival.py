@@ -127,8 +127,8 @@ def randomized(X: np.ndarray, y: np.ndarray, seed: int, estimator: object = None
     return hrt.support_, hrt.pvalues_
 
 
-def filtered(X: np.ndarray, y: np.ndarray, seed: int) -> Survival:
-    knockoffs = KnockoffSelector(fdr=FDR, diagnose=False, random_state=seed).fit(X, y)
+def filtered(X: np.ndarray, y: np.ndarray, seed: int, estimator: object = None) -> Survival:
+    knockoffs = KnockoffSelector(estimator, fdr=FDR, diagnose=False, random_state=seed).fit(X, y)
     return knockoffs.support_, np.full(X.shape[1], np.nan)
 
 
@@ -136,6 +136,7 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], Survival]] = {
     TESTS[0]: randomized,
     TESTS[1]: lambda X, y, seed: randomized(X, y, seed, LassoCV()),
     "knockoffs, kernel": filtered,
+    "knockoffs, lasso of the scores": lambda X, y, seed: filtered(X, y, seed, LassoCV()),
     PEER: cox_knockoffs,
 }
 
@@ -260,9 +261,9 @@ def render(rows: Sequence[Record]) -> str:
 `python -m reproduction survival`: {N_ROWS} rows, {N_COLUMNS} columns of an AR(1) with correlation
 {CORRELATION:g}, a Weibull hazard that {N_ACTIVE} columns act on, independent exponential censoring;
 `fdr={FDR}`, seeds from {FIRST_SEED}, means with standard errors. "HRT, kernel" is
-`HRTSelector(response="survival")`, "HRT, lasso of the scores" the same with `LassoCV` as estimator,
-"knockoffs, kernel" is `KnockoffSelector(response="survival")`. "{PEER}" is scikit-survival's Cox
-lasso of columns and Gaussian knockoffs, with the penalty of the largest cross-validated partial
+`HRTSelector(response="survival")`, "knockoffs, kernel" `KnockoffSelector(response="survival")`;
+"lasso of the scores" stands for `LassoCV` as the estimator. "{PEER}" is scikit-survival's
+Cox lasso of columns and Gaussian knockoffs, with the penalty of the largest cross-validated partial
 likelihood, differences of absolute coefficients, and knockoff+. Version {rows[0]["version"]}, one
 thread.
 
