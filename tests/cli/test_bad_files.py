@@ -38,7 +38,7 @@ def check(done, here, message, before=("t.csv",)):
     assert done.code == 2
     assert message in done.err
     assert len(errors(done)) == 1
-    assert done.err.startswith("sobolev: ")
+    assert errors(done)[0].startswith("sobolev: ")
     assert done.out == ""
     assert sorted(path.name for path in here.iterdir()) == sorted(before)
 
