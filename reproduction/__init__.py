@@ -32,6 +32,7 @@ BENCH = (
     "certificate",
     "growth",
     "first_try",
+    "survival",
 )
 # Long, and not part of `make bench`.
 OTHERS = ("hrt", "subjects", "tuning")

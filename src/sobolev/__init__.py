@@ -40,6 +40,7 @@ _MODULES = (
     "neural",
     "plotting",
     "report",
+    "responses",
     "streaming",
     "targets",
 )

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -135,6 +135,60 @@ class CriticMixin:
         if hasattr(self, "target"):
             return resolve_target(self.target).fit(y).classes_ is not None
         return bool(is_classifier(self))
+
+
+def allowed_kind(estimator: Any, kind: str) -> str:
+    """How to read the response of a critic that reads numbers only, or labels only.
+
+    Parameters
+    ----------
+    estimator : estimator or None
+        A critic or predictor; None reads anything.
+    kind : str
+        As in :func:`~sobolev.responses.read_response`.
+
+    Returns
+    -------
+    str
+        The kind; "number" or "classes" if it was "auto" and the estimator allows no other.
+    """
+    own = _own_kind(estimator)
+    if own is None or kind in ("auto", own):
+        return own or kind
+    if (own == "classes") != (kind == "classes"):
+        raise ValueError(
+            f"{type(estimator).__name__} reads {'labels' if own == 'classes' else 'numbers'}, "
+            f"which response={kind!r} is not; use another estimator or response."
+        )
+    return kind
+
+
+def _own_kind(estimator: Any) -> str | None:
+    """What an estimator reads by its nature or by its parameter ``target``; None: anything."""
+    model = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    if hasattr(model, "target"):
+        encoder = getattr(model, "encoder_", None) if model is not estimator else None
+        if encoder is not None and encoder.n_outputs_ == 1:  # frozen: it has read its response
+            return "number" if encoder.classes_ is None else "classes"
+        target_type = resolve_target(model.target).target_type
+        return {"regression": "number", "classification": "classes"}.get(target_type)
+    if not hasattr(model, "__sklearn_tags__"):  # None, or a critic of your own
+        return None
+    if is_classifier(model):
+        return "classes"
+    return "number" if is_regressor(model) else None
+
+
+def told_type(estimator: Any) -> Any:
+    """A copy that takes floats as numbers and all else as labels, if it would guess otherwise."""
+    if isinstance(estimator, FrozenEstimator) or not hasattr(estimator, "target"):
+        return estimator
+    encoder = resolve_target(estimator.target)
+    if encoder.target_type != "auto":
+        return estimator
+    is_short = isinstance(estimator.target, str)
+    told = "typed" if is_short else encoder.set_params(target_type="typed")
+    return clone(estimator).set_params(target=told)
 
 
 def as_critic(estimator: Any) -> Any:

@@ -147,7 +147,9 @@ class SummaryMixin:
         shown = table.head(MAX_ROWS)
         more = f"<p>… and {len(table) - MAX_ROWS} more</p>" if len(table) > MAX_ROWS else ""
         title = escape(headline(table, getattr(self, "fdr", None)))
-        return f"<p><strong>{title}</strong></p>{shown.to_html(index=False)}{more}"
+        response = getattr(self, "response_", None)
+        read = "" if response is None else f"<p>{escape(response.sentence)}</p>"
+        return f"<p><strong>{title}</strong></p>{read}{shown.to_html(index=False)}{more}"
 
 
 def _joined(notes: dict[int, str], columns: Index) -> str:

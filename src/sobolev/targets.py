@@ -22,8 +22,13 @@ from sobolev._parameters import check_option
 from sobolev._standardize import NormalScores, has_heavy_tails
 from sobolev._typing import AnyArray, Array
 from sobolev.exceptions import TargetError
+from sobolev.validation import plain_target
 
-MAX_INTEGER_CLASSES = 20
+# Integers are labels only if they are the codes 0, 1, ... of at most so many classes, each with at
+# least this share of the rows. Counts and grades seldom are: large counts are rare, grades begin
+# at 1.
+MAX_CODES, MIN_CODE_SHARE = 10, 0.05
+TARGET_TYPES = ("auto", "regression", "classification", "typed")
 _RANK_TOL = 1e-9
 
 
@@ -83,9 +88,11 @@ class TargetEncoder(BaseEstimator):
 
     Parameters
     ----------
-    target_type : {"auto", "regression", "classification"}, default="auto"
-        Type of the response. "auto" treats text, booleans and integers with at most 20 distinct
-        values as labels, everything else as numbers.
+    target_type : {"auto", "regression", "classification", "typed"}, default="auto"
+        Type of the response. "auto" treats text, booleans, unordered categories, two integers, and
+        the codes 0, 1, ... of at most 10 classes with at least 5 % of the rows each as labels,
+        everything else as numbers; see :func:`are_codes`. "typed" treats floats as numbers and
+        everything else as labels.
     basis : {"standard", "normal_scores", "auto", "polynomial"}, default="standard"
         Basis of a numeric response. "auto" is "normal_scores" for a response with heavy tails.
     degree : int, default=3
@@ -177,7 +184,7 @@ class TargetEncoder(BaseEstimator):
 
     def check_parameters(self) -> None:
         """Raise an error for invalid parameters."""
-        check_option("target", self.target_type, ("auto", "regression", "classification"))
+        check_option("target", self.target_type, TARGET_TYPES)
         check_option("basis", self.basis, ("standard", "normal_scores", "auto", "polynomial"))
         if self.basis == "polynomial" and self.degree not in range(1, 11):
             raise ValueError(f"degree={self.degree!r} must be an integer from 1 to 10.")
@@ -186,7 +193,7 @@ class TargetEncoder(BaseEstimator):
         return np.hstack([c.values(v) for c, v in zip(self.columns_, table, strict=True)])
 
     def _fit_column(self, column: AnyArray, name: str, weights: Array) -> TargetColumn:
-        if self._is_categorical(column):
+        if self._is_categorical(column, weights):
             classes = np.unique(as_labels(column))
             if classes.size < 2:
                 raise TargetError(
@@ -210,14 +217,62 @@ class TargetEncoder(BaseEstimator):
             encoded.recurrence = _orthonormal_recurrence(z, weights, self.degree)
         return encoded
 
-    def _is_categorical(self, column: AnyArray) -> bool:
+    def _is_categorical(self, column: AnyArray, weights: Array) -> bool:
+        if self.target_type == "typed":
+            return column.dtype.kind != "f"
         if self.target_type != "auto":
             return self.target_type == "classification"
         if column.dtype.kind in "OUSb":
             return True
-        if column.dtype.kind in "iu":
-            return bool(np.unique(column).size <= min(MAX_INTEGER_CLASSES, column.size / 2))
+        if not are_integers(column):
+            return False
+        values, code = np.unique(column, return_inverse=True)
+        return are_codes(values, np.bincount(code, weights=weights) * column.size)
+
+
+def are_codes(values: AnyArray, rows: AnyArray) -> bool:
+    """Whether numbers are labels of classes: the one rule for integers in this package.
+
+    Two different integers are labels. More are labels if they are the codes 0, 1, ..., K - 1 that
+    encoders of labels give, of at most 10 classes with two rows and 5 % of the rows each, or more.
+    All other integers, such as grades from 1 to 5 or counts, are numbers.
+
+    Parameters
+    ----------
+    values : array of shape (K,)
+        The distinct numbers, sorted.
+    rows : array of shape (K,)
+        Number of rows of each, or the sum of their weights.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sobolev.targets import are_codes
+    >>> are_codes(np.array([0, 1, 2]), np.array([50, 50, 50]))  # the species of iris
+    True
+    >>> are_codes(np.array([1, 2, 3, 4, 5]), np.full(5, 50))  # answers on a scale from 1 to 5
+    False
+    >>> are_codes(np.array([0, 1, 2, 3, 4]), np.array([70, 60, 30, 9, 1]))  # numbers of children
+    False
+    """
+    if not 2 <= values.size <= MAX_CODES or not are_integers(values):
         return False
+    if values.size == 2:
+        return True
+    is_range = bool((values == np.arange(values.size)).all())
+    least = max(2.0, MIN_CODE_SHARE * float(rows.sum()))
+    return is_range and bool(rows.min() >= least - 1e-6)
+
+
+def are_integers(values: AnyArray) -> bool:
+    """Whether all numbers are integers, whatever their type."""
+    if values.dtype.kind == "f":
+        return bool(np.isfinite(values).all() and (values % 1 == 0).all())
+    return values.dtype.kind in "iu"
 
 
 def resolve_target(target: Any) -> TargetEncoder:
@@ -226,9 +281,8 @@ def resolve_target(target: Any) -> TargetEncoder:
         return clone(target)
     if isinstance(target, str):
         return TargetEncoder(target)
-    raise TypeError(
-        f'target must be "auto", "regression", "classification" or a TargetEncoder; got {target!r}.'
-    )
+    listed = ", ".join(f'"{name}"' for name in TARGET_TYPES)
+    raise TypeError(f"target must be {listed} or a TargetEncoder; got {target!r}.")
 
 
 def whitener(covariance: Array) -> Array:
@@ -251,8 +305,9 @@ def whitener(covariance: Array) -> Array:
 
 def as_columns(y: Any) -> list[AnyArray]:
     """Split y into columns, each with its own type; objects become numbers if all of them are."""
-    if hasattr(y, "columns") and hasattr(y, "iloc"):  # a DataFrame: types differ by column
-        return [_column_array(y.iloc[:, i]) for i in range(y.shape[1])]
+    y = plain_target(y)
+    if hasattr(y, "columns"):  # a DataFrame: types differ by column
+        return [_column_array(plain_target(y.iloc[:, i])) for i in range(y.shape[1])]
     array = np.asarray(y)
     if array.ndim == 1:
         return [_column_array(y if array.dtype.kind == "O" else array)]

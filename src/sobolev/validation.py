@@ -233,13 +233,30 @@ def take_rows(y: Any, rows: Any) -> Any:
 
 
 def plain_target(y: Any) -> Any:
-    """Convert a response to an array; DataFrames, whose columns may differ in type, are kept."""
+    """Convert a response to an array; DataFrames, whose columns may differ in type, are kept.
+
+    Ordered categories become the numbers 1, 2, ... in their order, and categories without an order
+    become labels, also if they are numbers.
+    """
     if hasattr(y, "columns") and hasattr(y, "to_numpy"):
         if hasattr(y, "iloc"):
             return y
         return pd.DataFrame({name: y[name].to_numpy() for name in y.columns})  # polars
+    if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
+        y = _plain_categories(y)
     y_array: AnyArray = np.asarray(y)
     if y_array.ndim == 0:
         raise ValueError("y must have one or two dimensions, but is a single value.")
     _num_samples(y_array)
     return y_array
+
+
+def _plain_categories(y: Any) -> AnyArray:
+    """A pandas categorical as numbers, if it is ordered, or as labels."""
+    column = pd.Series(y)
+    if column.cat.ordered:
+        return np.where(column.isna(), np.nan, column.cat.codes + 1.0)
+    labels = column.astype(object)
+    if pd.api.types.is_numeric_dtype(column.cat.categories.dtype):
+        labels = labels.where(column.isna(), labels.astype(str))
+    return np.asarray(labels, dtype=object)

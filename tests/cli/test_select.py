@@ -45,6 +45,49 @@ def test_select_writes_three_files_and_prints_the_answer(run, table, here):
     assert result["versions"]["numpy"] == np.__version__
 
 
+def test_survival_times(run, here):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 4)), columns=list("abcd"))
+    time = rng.exponential(np.exp(-2 * X["b"]))
+    table = X.assign(days=np.minimum(time, 3), status=np.where(time < 3, 2, 1))
+    table.to_csv(here / "t.csv", index=False)
+    done = run("select", "t.csv", "-t", "days", "--event", "status", "--out", "answer")
+    assert done.code == 0, done.err
+    said = "days and status were read as survival times"
+    assert done.err.count(said) == 1
+    assert "events (status = 2) in 200 rows" in done.err
+    assert selected(here / "answer" / "selection.csv") == {"b"}
+    assert said in (here / "answer" / "report.html").read_text(encoding="utf-8")
+    result = json.loads((here / "answer" / "result.json").read_text(encoding="utf-8"))
+    assert result["data"]["response"].startswith(said)
+    assert result["targets"] == ["days", "status"]
+    hrt = HRTSelector(random_state=0, response="survival").fit(table, ("days", "status"))
+    found = {row["feature"]: row["pvalue"] for row in result["features"]}
+    for name, p in zip(hrt.feature_names_in_, hrt.pvalues_, strict=True):
+        assert found[name] == pytest.approx(p, rel=1e-6)
+    assert run("rank", "t.csv", "-t", "days", "--event", "status", "--no-report").code == 0
+    assert '"pvalue"' in run("test", "t.csv", "--y", "days", "--event", "status", "--json").out
+    bad = run("select", "t.csv", "-t", "days", "--event", "a")
+    assert bad.code == 2
+    assert '--event "a=' in bad.err
+
+
+def test_integers_are_read_in_one_way_and_said_in_one_line(run, here):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(90, 3)), columns=list("abc"))
+    for low, said in ((0, "3 classes (0, 1, 2)"), (1, "grades from 1 to 3")):
+        X.assign(y=low + np.arange(90) % 3).to_csv(here / "t.csv", index=False)
+        done = run("rank", "t.csv", "-t", "y", "--no-report")
+        assert done.err.count(f"y was read as {said}") == 1
+        model = ConvexSIC(random_state=0).fit(X, low + np.arange(90) % 3)
+        assert hasattr(model, "classes_") == (low == 0)
+    done = run("rank", "t.csv", "-t", "y", "--no-report", "--response", "classes")
+    assert "y was read as 3 classes (1, 2, 3)" in done.err
+    done = run("rank", "t.csv", "-t", "y", "--response", "grade")
+    assert done.code == 2
+    assert "--response='grade' is unknown" in done.err
+
+
 def test_the_answer_is_that_of_the_selector_in_python(run, here):
     X, y = make_sinexp(400, 6, random_state=1, as_frame=True, return_X_y=True)
     X.assign(y=y).to_csv(here / "t.csv", index=False)  # more rows than landmarks: the seed counts

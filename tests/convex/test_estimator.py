@@ -218,7 +218,8 @@ def test_normal_scores_make_monotone_transforms_irrelevant():
 def test_names_of_labels_do_not_matter():
     first = importances(X, LABELS)
     codes = np.unique(LABELS, return_inverse=True)[1]
-    for same in (codes, codes.astype(np.int8), pd.Series(LABELS, dtype="category"), -codes):
+    category = pd.Series(LABELS, dtype="category")
+    for same in (codes, codes.astype(np.int8), codes.astype(float), category, (-codes).astype(str)):
         np.testing.assert_allclose(importances(X, same), first, atol=1e-8)
 
 

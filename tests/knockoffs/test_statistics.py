@@ -255,11 +255,10 @@ def test_errors_name_the_remedy():
     for target in (labels, labels[:, None]):
         with pytest.raises(ValueError, match="'a' only once"):
             knockoff_statistics(X, K, target, RandomForestClassifier(3), "swap")
-    few = np.array([99] + [0] * 60 + [1] * 59)  # integers of few values are labels
+    few = np.array([99] + [0] * 60 + [1] * 59)  # a number, also in the folds that lack 99
+    assert np.isfinite(knockoff_statistics(X, K, few, ConvexSIC(lam=0.05), "swap")).all()
     with pytest.raises(ValueError, match=r'99 only once.*target="regression"'):
-        knockoff_statistics(X, K, few, ConvexSIC(lam=0.05), "swap")
-    numbers = ConvexSIC(lam=0.05, target="regression")
-    assert np.isfinite(knockoff_statistics(X, K, few, numbers, "swap")).all()
+        knockoff_statistics(X, K, few, ConvexSIC(lam=0.05, target="classification"), "swap")
     pipeline = make_pipeline(PolynomialFeatures(2), Ridge())
     with pytest.raises(ValueError, match="153 importances for 16 columns"):
         knockoff_statistics(X, K, y, pipeline)

@@ -12,6 +12,7 @@ from reproduction.benchmarks import (
     neural,
     plain_neural,
     ranking,
+    survival,
 )
 from reproduction.engine import append_record, perform
 
@@ -99,6 +100,39 @@ def test_the_plain_loop_finds_what_the_closed_form_finds():
     eta = plain_neural.train("small", X, (y - y.mean()) / y.std(), n_updates=150)
     assert eta.sum() == pytest.approx(1, abs=1e-5)
     assert eta.argmax() == 2
+
+
+def test_survival_resumes_and_renders(run, results):
+    pytest.importorskip("sksurv")
+    for data in ("linear", "no effect", "whas500"):
+        records = run("survival", "--quick", "--only", data, "--only", "lasso")
+    assert run("survival", "--quick", "--only", "whas500", "--only", "lasso") == records
+    assert {r["seed"] for r in records} == {survival.FIRST_SEED}
+    text = results()
+    assert "| linear, 30 % censored | Cox lasso, knockoffs | " in text
+    assert "| no effect, 30 % censored | HRT, lasso of the scores | " in text
+    assert "| whas500, 500 × 14, 57 % censored | Cox lasso, knockoffs | " in text
+
+
+@pytest.mark.parametrize("censored", survival.CENSORED)
+def test_simulated_survival_times_are_censored_as_planned(censored):
+    for data in (*survival.HAZARDS, *survival.NULLS):
+        _, y, support = survival.draw(data, censored, 0)
+        assert np.mean(~y["event"]) == pytest.approx(censored, abs=0.01)
+        assert support.sum() == {"no effect": 0, survival.NULLS[1]: 1}.get(data, 8)
+
+
+def test_the_cox_lasso_maximises_the_partial_likelihood():
+    """The gradient at the end of the path is near zero, and ties count in one risk set."""
+    pytest.importorskip("sksurv")
+    from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+    X, y, _ = survival.draw("linear", 0.3, 0)
+    X, y = X[:, :3], survival.outcomes(y["time"].round(1), y["event"])
+    best = CoxPHSurvivalAnalysis(ties="breslow").fit(X, y).coef_
+    nearby = best + 1e-3 * np.random.default_rng(0).normal(size=(200, 3))
+    found = survival.log_likelihood(X @ np.vstack([best, nearby]).T, y)
+    assert found.argmax() == 0
 
 
 def test_bench_runs_every_study(monkeypatch):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sobolev.responses import read_response, survival_scores
 from sobolev.tables import prepare
 from sobolev.tables.columns import kind_of, labels
 from sobolev.tables.names import known, parse_group_options
@@ -109,14 +110,17 @@ def test_targets(frame):
     assert two.y.shape == (N, 2)
     assert "x" not in two.variables
     mixed = prepare(frame, ["y", "label"]).y
-    assert [mixed[c].dtype == object for c in mixed] == [False, True]
+    assert [mixed[c].dtype == float for c in mixed] == [True, False]
     frame["grade"] = np.tile([1, 2, 3], N // 3)
-    number = prepare(frame, ["grade"])
-    assert number.y.dtype == float
-    assert any("--task classification" in note for note in number.notes)
-    assert set(prepare(frame, ["grade"], task="classification").y) == {"1", "2", "3"}
-    with pytest.raises(ValueError, match="holds text"):
-        prepare(frame, ["label"], task="regression")
+    grades = prepare(frame, ["grade"])
+    assert grades.y.dtype == float
+    assert "--response classes" in grades.response.sentence
+    assert set(prepare(frame, ["grade"], response="classes").y) == {1, 2, 3}
+    assert set(prepare(frame, ["grade"], categorical=["grade"]).y) == {"1", "2", "3"}
+    with pytest.raises(ValueError, match="holds labels"):
+        prepare(frame, ["label"], response="number")
+    with pytest.raises(ValueError, match="--response='regression' is unknown"):
+        prepare(frame, ["label"], response="regression")
     with pytest.raises(ValueError, match="60 classes"):
         prepare(frame, ["name"])
     with pytest.raises(ValueError, match="one value only"):
@@ -130,6 +134,56 @@ def test_targets(frame):
     assert "Classes of the target 'label' with a single row were left out: 'z'." in data.notes
     frame["label"] = ["z", *["p"] * (N - 1)]
     assert set(prepare(frame, ["label"]).y) == {"p", "z"}  # two classes must be left
+
+
+def test_the_command_line_reads_a_response_as_python_does(frame):
+    """A gap makes floats of integers; they are read as if there was none."""
+    columns = {
+        "codes": np.tile([0, 1, 2], N // 3),
+        "scale": np.tile([1, 2, 3, 4, 5], N // 5),
+        "two": np.tile([1, 2], N // 2),
+        "many": np.random.default_rng(0).poisson(20, N),
+        "real": np.random.default_rng(0).normal(size=N),
+        "text": np.tile(["a", "b", "c"], N // 3),
+        "ordered": pd.Categorical(np.tile(["lo", "hi"], N // 2), ["lo", "hi"], ordered=True),
+    }
+    for name, values in columns.items():
+        frame["new"] = values
+        found, expected = prepare(frame, ["new"]).response, read_response(frame["new"])
+        assert (found.kind, found.sentence) == (expected.kind, expected.sentence), name
+        assert found.values.dtype == expected.values.dtype
+        assert (found.values == expected.values).all()
+        if frame["new"].dtype == np.int64:
+            frame["new"] = frame["new"].where(frame.index != 7)
+            gap = prepare(frame, ["new"], missing="drop").response
+            assert (gap.kind, len(gap)) == (expected.kind, N - 1)
+
+
+def test_survival_times(frame):
+    frame["days"] = np.random.default_rng(0).exponential(100, N)
+    frame["status"] = np.tile([1, 2, 2], N // 3)
+    found = prepare(frame, ["days"], event="status")
+    assert found.targets == ("days", "status")
+    assert not {"days", "status"} & set(found.variables)
+    assert "40 events (status = 2)" in found.response.sentence
+    np.testing.assert_array_equal(
+        found.y, survival_scores(frame["days"].to_numpy(), frame["status"] == 2)
+    )
+    assert "20 events" in prepare(frame, ["days"], event="status=1").response.sentence
+    assert found.y.tolist() == prepare(frame, ["days,status"], response="survival").y.tolist()
+    frame.loc[3, "status"] = np.nan
+    assert len(prepare(frame, ["days"], event="status", missing="drop").y) == N - 1
+    frame["status"] = np.tile([0, 1, 2], N // 3)
+    with pytest.raises(ValueError, match=r'--event "status=2"'):
+        prepare(frame, ["days"], event="status")
+    with pytest.raises(ValueError, match="status has no value '3'; its values: 0, 1, 2"):
+        prepare(frame, ["days"], event="status=3")
+    with pytest.raises(ValueError, match="--event: there is no column 'statu'; did you mean"):
+        prepare(frame, ["days"], event="statu")
+    with pytest.raises(ValueError, match="--event needs one --target"):
+        prepare(frame, ["days", "y"], event="status")
+    with pytest.raises(ValueError, match="--event is for survival times"):
+        prepare(frame, ["days"], event="status", response="classes")
 
 
 def test_names_are_checked_and_similar_ones_proposed(frame):

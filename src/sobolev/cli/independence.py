@@ -56,7 +56,7 @@ def run_test(
         with warnings.catch_warnings(record=True, action="always") as caught:
             result = sic_test(
                 data.X,
-                data.y,
+                data.response,
                 n_permutations=permutations,
                 blocks=labels,
                 groups=data.groups,
@@ -72,6 +72,7 @@ def run_test(
             "schema": 1,
             "x": list(data.variables),
             "y": list(data.targets),
+            "response": result.response.description,
             "rows": len(data.X),
             "statistic": result.statistic,
             "pvalue": result.pvalue,

@@ -19,7 +19,6 @@ Scheme = StrEnum("Scheme", {"forward": "forward", "once": "split"})
 Missing = StrEnum("Missing", ["error", "drop", "impute"])
 Conditional = StrEnum("Conditional", ["auto", "forest", "mixed", "gaussian", "neural"])
 Copies = StrEnum("Copies", ["join", "keep"])
-Task = StrEnum("Task", ["auto", "regression", "classification"])
 Format = StrEnum("Format", ["table", "json", "csv"])
 AuditFormat = StrEnum("AuditFormat", ["table", "json"])
 Simulated = StrEnum("Simulated", ["sinexp", "liang", "xor", "sine-radius"])
@@ -148,8 +147,21 @@ Keep = Annotated[
 MissingOption = Annotated[
     Missing, typer.Option(help="Missing values: refuse, drop rows, or impute median and mode.")
 ]
-TaskOption = Annotated[
-    Task, typer.Option(help="Treat the target as a number or as classes. [auto: text is classes]")
+ResponseOption = Annotated[
+    str,
+    typer.Option(
+        metavar="KIND",
+        help="How to read the target: auto, number, count, grades, classes or survival; grades may "
+        "have an order, as in grades=low,medium,high.",
+    ),
+]
+Event = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="For survival times: the column that says whether the event happened at the time in "
+        "--target; status=2 if 2 is the event.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Jobs = Annotated[
@@ -226,7 +238,8 @@ COLUMNS: Shared = {
     "categorical": (Categorical, None),
     "keep": (Keep, None),
     "missing": (MissingOption, Missing.error),
-    "task": (TaskOption, Task.auto),
+    "response": (ResponseOption, "auto"),
+    "event": (Event, None),
 }
 READING: Shared = {
     "encoding": (Encoding, None),

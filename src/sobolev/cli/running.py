@@ -130,7 +130,7 @@ def run(
         result = make_result(
             selector,
             data.X,
-            data.y,
+            data.response,
             targets=data.targets,
             kinds=data.kinds,
             data=facts(path, data),
@@ -179,9 +179,12 @@ def keep_order(selector: Any) -> None:
 
 def fit(selector: Any, data: Prepared) -> bool:
     """Fit the selector; False if it was interrupted after a first ranking."""
+    is_critic = hasattr(selector, "target")  # --method rank
+    if is_critic:
+        selector.set_params(target="typed")  # as the response was read
     try:
         with explaining_rare_classes(selector, data):
-            selector.fit(data.X, data.y, **data.beside)
+            selector.fit(data.X, data.y if is_critic else data.response, **data.beside)
     except KeyboardInterrupt:
         if not hasattr(selector, "feature_importances_"):
             raise
@@ -205,7 +208,7 @@ def choose(
             choice = audit_and_choose(
                 selector,
                 data.X,
-                data.y,
+                data.response,
                 groups=data.groups,
                 n_repeats=REPEATS if repeats is None else repeats,
                 n_jobs=-1 if n_jobs is None else n_jobs,
@@ -276,6 +279,8 @@ def tell_preparation(data: Prepared, reporter: Reporter) -> None:
         reporter.say(f"note: {len(aside)} {noun} set aside: {listed}")
     for text in data.notes:
         reporter.say(f"note: {text}")
+    if data.response is not None:
+        reporter.say(data.response.sentence)
 
 
 def plain_words(caught: Iterable[warnings.WarningMessage]) -> list[str]:

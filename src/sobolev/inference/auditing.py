@@ -23,6 +23,7 @@ from sobolev._parameters import check_count, check_fraction
 from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index
+from sobolev.critic import allowed_kind
 from sobolev.inference.audit_log import AuditLog, fingerprint
 from sobolev.inference.audit_result import LEVELS, AuditResult, AuditRun
 from sobolev.inference.planting import (
@@ -33,6 +34,7 @@ from sobolev.inference.planting import (
     signal_to_noise_of,
     with_values_of,
 )
+from sobolev.responses import Response, read_response
 from sobolev.summary import feature_units
 from sobolev.validation import (
     MIN_ROWS,
@@ -151,7 +153,8 @@ def audit(
                 f"get_support(), got {type(selector).__name__}."
             )
     columns = _read(X, groups)
-    target = None if y is None else _read_response(y, len(columns.values))
+    response = None if y is None else _read_response(selector, y, len(columns.values))
+    target = None if response is None else response.values
     seed = None if random_state is None else int(check_generator(random_state).integers(2**63))
     data = columns.values, columns.names, target, columns.groups
     marks = fingerprint(selector, *data, level=float(level))
@@ -166,7 +169,7 @@ def audit(
     with Progress(verbose) as progress:
         progress.stage("auditing", n_repeats)
         tasks = [(number, seeds[1 + number]) for number in todo]
-        found = _runs(selector, columns, target, ratio, tasks, n_jobs)
+        found = _runs(selector, columns, response, ratio, tasks, n_jobs)
         for finished, run in enumerate(found, start=n_repeats - len(todo) + 1):
             log.add(run)
             progress.step(f"response {finished} of {n_repeats}", finished)
@@ -317,17 +320,23 @@ def _read(X: Any, groups: Any) -> Columns:
     return Columns(values, labels, feature_names(door), subjects)
 
 
-def _read_response(y: Any, n: int) -> Any:
-    target = plain_target(y)
-    if len(target) != n:
-        raise ValueError(f"X has {n} rows but y has {len(target)}; pass one response for each row.")
-    return target
+def _read_response(selector: Any, y: Any, n: int) -> Response:
+    """The response as the selector would read it; planted responses take its values."""
+    if hasattr(selector, "response"):
+        response = read_response(y, allowed_kind(selector.estimator, selector.response))
+    else:  # a selector that reads y by itself
+        response = read_response(y).with_values(plain_target(y))
+    if len(response) != n:
+        raise ValueError(
+            f"X has {n} rows but y has {len(response)}; pass one response for each row."
+        )
+    return response
 
 
 def _runs(
     selector: Any,
     columns: Columns,
-    y: Any,
+    response: Response | None,
     ratio: float,
     tasks: list[tuple[int, np.random.SeedSequence]],
     n_jobs: int | None,
@@ -342,7 +351,7 @@ def _runs(
         is_parallel = effective_n_jobs(n_jobs) > 1
         run = Parallel(n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
         yield from run(
-            delayed(_run)(selector, columns, y, ratio, *task, is_parallel=is_parallel)
+            delayed(_run)(selector, columns, response, ratio, *task, is_parallel=is_parallel)
             for task in tasks
         )
 
@@ -350,7 +359,7 @@ def _runs(
 def _run(
     selector: Any,
     columns: Columns,
-    y: Any,
+    response: Response | None,
     ratio: float,
     number: int,
     seed: np.random.SeedSequence,
@@ -359,12 +368,23 @@ def _run(
 ) -> AuditRun:
     """Plant a response, run the selector on it, count."""
     rng = np.random.default_rng(seed)
+    y = None if response is None else response.values
     planted = planted_response(number, columns.values, y, ratio, rng, columns.groups)
     copied = _copy(selector, rng, is_parallel)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the audit measures what the warnings fear
-        copied.fit(columns.table(), planted.y, **columns.passed_on)
+        copied.fit(columns.table(), _as_read(selector, planted, response), **columns.passed_on)
     return compared(number, planted, copied, columns.names)
+
+
+def _as_read(selector: Any, planted: Planted, response: Response | None) -> Any:
+    """A planted response for a selector: values of the real response are read as that one was."""
+    if not hasattr(selector, "response"):
+        return planted.y
+    y = None if response is None else response.values
+    if response is None or not (planted.kind == "permuted" or takes_values(planted.kind, y)):
+        return read_response(planted.y, "number")
+    return response.with_values(planted.y)
 
 
 def planted_response(
@@ -402,8 +422,12 @@ def planted_response(
     n_active = int(np.clip(share * n_varying, 1, most))
     kind = "noise" if kind == "permuted" else kind
     planted = plant(X, kind, rng, n_active=n_active, signal_to_noise=ratio, groups=groups)
-    is_one = y is not None and np.ndim(y) == 1 and kind != "noise"
-    return with_values_of(planted, y) if is_one else planted
+    return with_values_of(planted, y) if takes_values(kind, y) else planted
+
+
+def takes_values(kind: str, y: Any) -> bool:
+    """Whether a planted response of this kind takes the values of the real response y."""
+    return y is not None and np.ndim(y) == 1 and kind != "noise"
 
 
 def _copy(selector: Any, rng: np.random.Generator, is_parallel: bool) -> Any:

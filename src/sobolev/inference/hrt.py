@@ -25,21 +25,15 @@ from sobolev.conditionals.derived import RecentredConditional, TabulatedConditio
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
 from sobolev.conditionals.features import Feature, features
 from sobolev.criterion import disjoint_groups
-from sobolev.critic import STATISTICS, as_critic, unwrapped
+from sobolev.critic import STATISTICS, allowed_kind, as_critic, told_type, unwrapped
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
 from sobolev.inference.schemes import Imputed, Split, resolve_pvalue, resolve_scheme
 from sobolev.inference.trial import Block, Run, Trial
+from sobolev.responses import read_training
 from sobolev.summary import NOT_ASSURED, SummaryMixin
 from sobolev.targets import TargetEncoder
-from sobolev.validation import (
-    feature_names,
-    list_some,
-    plain_target,
-    read_groups,
-    validate_rows,
-    validate_training,
-)
+from sobolev.validation import feature_names, list_some, read_groups, validate_rows
 
 # The distributions of up to this many features are tabulated for an audit.
 MAX_TABULATED = 300
@@ -143,6 +137,11 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         whatever their dependence.
     procedure : {"bh", "by", "storey"}, default="bh"
         How p-values become q-values.
+    response : str, default="auto"
+        How y is read: "number", "count", "grades", "classes" or "survival", see
+        :func:`~sobolev.responses.read_response`. "auto" reads text, booleans and codes of classes
+        as classes, the structured arrays of scikit-survival as survival times, and other numbers
+        as numbers; ``response_.sentence`` says what was done.
     feature_groups : mapping or sequence of sequences, optional
         Groups of columns, by name or position, that are replaced and tested together, such as the
         one-hot columns of one variable. Other columns are tested alone.
@@ -177,6 +176,8 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     in_doubt_ : dict
         Selected features whose selection depends on the conditional model, by name: their p-value
         after the mean of the conditional model was corrected. Empty without ``diagnose``.
+    response_ : Response
+        The response as it was read: ``kind``, ``values`` and ``sentence``.
     feature_importances_ : array of shape (d,)
         Importances from the first fit.
     estimator_ : estimator
@@ -213,6 +214,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     shortlist: int | None = None
     n_repeats: int = 1
     procedure: str = "bh"
+    response: str = "auto"
     feature_groups: Any = None
     copies: str = "join"
     diagnose: bool = True
@@ -269,7 +271,9 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             Missing cells are NaN. They are drawn given the other columns and y, five times;
             p-values then take account of the differences between draws, and the rows in which a
             column is missing say nothing of it.
-        y : array-like of shape (n,)
+        y : array-like, str or tuple of str
+            The response: one or several columns, a structured array of survival times, or the
+            names of its columns in the DataFrame X, from which they are taken out.
         groups : array-like of shape (n,), optional
             The subject of each row, if rows belong together: repeated measures, litters, sites.
             Subjects are never divided between training and test, and p-values are found from the
@@ -364,32 +368,27 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self, X: Any, y: Any, groups: Any, sample_weight: Any, holdout: tuple[Any, Any] | None
     ) -> Rows:
         """The door: checked rows, held-out rows last."""
-        X, y, weights = validate_training(self, X, y, sample_weight, gaps=True)
+        kind = allowed_kind(self.estimator, self.response)
+        X, self.response_, weights, n_train = read_training(
+            self, X, y, kind, holdout, sample_weight
+        )
         if np.isnan(X).any() and resolve_pvalue(self.pvalue).needs_distribution:
             raise ValueError(
                 f"pvalue={self.pvalue!r} needs tables without missing cells; fill them in, drop "
                 'their rows, or use pvalue="robust".'
             )
-        if holdout is None:
-            return Rows(
-                X,
-                y,
-                groups=None if groups is None else self._read_groups(groups, X.shape[0]),
-                weights=None if sample_weight is None else weights * weights.size,
-            )
-        if groups is not None or sample_weight is not None:
+        if holdout is not None and (groups is not None or sample_weight is not None):
             raise ValueError(
                 "holdout goes with neither groups nor sample_weight; pass all rows to fit, which "
                 "holds out some of them."
             )
-        X_test, y_test = validate_rows(self, holdout[0], reset=False), plain_target(holdout[1])
-        if len(X_test) != len(y_test):
-            raise ValueError(
-                f"holdout has {len(X_test)} rows of X and {len(y_test)} values of y; pass the "
-                "same rows of both."
-            )
-        both = np.concatenate([np.asarray(y), np.asarray(y_test)])
-        return Rows(np.vstack([X, X_test]), both, n_train=X.shape[0])
+        return Rows(
+            X,
+            self.response_.values,
+            groups=None if groups is None else self._read_groups(groups, X.shape[0]),
+            weights=None if sample_weight is None else weights * weights.size,
+            n_train=n_train,
+        )
 
     def _read_groups(self, groups: Any, n: int) -> Index:
         """The number of the subject of each row, in the order of their first rows."""
@@ -416,7 +415,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             X=rows.X,
             y=rows.y,
             units=units,
-            estimator=estimator,
+            estimator=told_type(estimator),
             conditional=self._model(rows.X, rows.groups),
             scheme=resolve_scheme(self.scheme),
             pvalue=resolve_pvalue(self.pvalue) if rows.gaps is None else Imputed(),
@@ -608,6 +607,7 @@ def hrt_test(
     estimator: Any = None,
     conditional: Any = "auto",
     statistic: str = "risk",
+    response: str = "auto",
     test_size: float = 0.5,
     groups: Any = None,
     sample_weight: Any = None,
@@ -618,10 +618,10 @@ def hrt_test(
     Parameters
     ----------
     X : array-like or DataFrame of shape (n, d)
-    y : array-like of shape (n,)
+    y : array-like, str or tuple of str
     feature : int or str, or a list of them
         The column, by position or name; several columns are replaced together.
-    estimator, conditional, statistic, random_state
+    estimator, conditional, statistic, response, random_state
         As in :class:`HRTSelector`.
     test_size : float, default=0.5
         Share of rows that are held out.
@@ -641,7 +641,11 @@ def hrt_test(
     True
     """
     selector = HRTSelector(
-        estimator, conditional=conditional, statistic=statistic, scheme=Split(test_size)
+        estimator,
+        conditional=conditional,
+        statistic=statistic,
+        response=response,
+        scheme=Split(test_size),
     )
     selector._check_parameters()
     rng = check_generator(random_state)

@@ -30,8 +30,9 @@ from sobolev._threads import blas_threads
 from sobolev._typing import Array, Index
 from sobolev.convex.kernel_family import KernelCritic, kernel_family, response_bases
 from sobolev.inference.permutation import permutation_pvalue, permutations
-from sobolev.targets import resolve_target
-from sobolev.validation import read_groups, validate_training
+from sobolev.responses import Response, read_training
+from sobolev.targets import TargetEncoder
+from sobolev.validation import read_groups
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class SICTestResult:
         The criterion under that kernel.
     kernel : str
         Name of that kernel and of the encoding of y.
+    response : Response
+        The response as it was read; ``response.sentence`` says how.
     """
 
     statistic: float
@@ -60,6 +63,7 @@ class SICTestResult:
     null: Array
     sic: float
     kernel: str
+    response: Response
 
     def __repr__(self) -> str:
         return f"SICTestResult(statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g})"
@@ -72,7 +76,7 @@ def sic_test(
     n_permutations: int = 999,
     blocks: Any = None,
     groups: Any = None,
-    target: Any = "auto",
+    response: str = "auto",
     random_state: RandomState = None,
 ) -> SICTestResult:
     """Test whether y is independent of X, by permutation.
@@ -81,8 +85,9 @@ def sic_test(
     ----------
     X : array-like of shape (n, d)
         Numeric columns.
-    y : array-like of shape (n,) or (n, q)
-        Numbers or labels, one or several columns.
+    y : array-like, str or tuple of str
+        Numbers or labels, one or several columns; a structured array of survival times; or the
+        names of its columns in the DataFrame X, from which they are taken out.
     n_permutations : int, default=999
         Number of permutations.
     blocks : array-like of shape (n,), optional
@@ -91,8 +96,9 @@ def sic_test(
     groups : array-like of shape (n,), optional
         Subject of each row, if rows belong together. Subjects are permuted as a whole, each among
         those with as many rows, which keep their order.
-    target : {"auto", "regression", "classification"} or TargetEncoder, default="auto"
-        How y is encoded, as in :class:`~sobolev.ConvexSIC`.
+    response : str, default="auto"
+        How y is read: "number", "count", "grades", "classes" or "survival", see
+        :func:`~sobolev.responses.read_response`.
     random_state : int, Generator, RandomState or None, default=None
         Determines the permutations.
 
@@ -117,12 +123,13 @@ def sic_test(
     if n_permutations < 1:
         raise ValueError(f"n_permutations={n_permutations} must be at least 1.")
     reader = BaseEstimator()
-    X, y, p = validate_training(reader, X, y)
+    X, read, p, _ = read_training(reader, X, y, response, gaps=False)
+    y = read.values
     standardizer = Standardizer.fit(X, p)
     report_constant(standardizer.varying, getattr(reader, "feature_names_in_", None), 3)
     Z = standardizer.transform(X)
     rng = check_generator(random_state)
-    encoder = resolve_target(target).fit(y, p)
+    encoder = TargetEncoder("typed").fit(y, p)
     psi = encoder.transform(y)
     subjects = _check_exchange(psi, blocks, groups)
     with blas_threads(Z.shape[0]):
@@ -139,19 +146,17 @@ def sic_test(
         # Importances come from the critic of all features with the largest score.
         joint = sum(critic.columns.size == Z.shape[1] for critic in critics) * len(responses)
         winner = int(scores[:joint, 0].argmax())
-        critic, response = (
-            critics[winner // len(responses)],
-            list(responses)[winner % len(responses)],
-        )
+        critic, basis = critics[winner // len(responses)], list(responses)[winner % len(responses)]
         importances = np.zeros(X.shape[1])
-        importances[standardizer.varying] = critic.importances(Z, responses[response], p)
+        importances[standardizer.varying] = critic.importances(Z, responses[basis], p)
     return SICTestResult(
         statistic=float(statistics[0]),
         pvalue=permutation_pvalue(float(statistics[0]), statistics[1:]),
         importances=importances,
         null=statistics[1:],
         sic=float(values[winner, 0]),
-        kernel=f"x: {critic.name}; y: {response}",
+        kernel=f"x: {critic.name}; y: {basis}",
+        response=read,
     )
 
 

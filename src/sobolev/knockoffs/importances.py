@@ -42,7 +42,8 @@ def model_importances(critic: Any, n_columns: int) -> Array:
 def entry_importances(design: Array, y: Any, weights: Array | None = None) -> Array:
     """The penalty at which each column enters the lasso path; zero if it never enters.
 
-    Labels are encoded as indicators. With several responses the largest penalty is used.
+    Floats are numbers; all else is labels, which are encoded as indicators. With several responses
+    the largest penalty is used.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def entry_importances(design: Array, y: Any, weights: Array | None = None) -> Ar
     array of shape (d,)
         Penalty of each column.
     """
-    responses = TargetEncoder().fit(y, weights).transform(y)
+    responses = TargetEncoder("typed").fit(y, weights).transform(y)
     # Equal columns share one entry: a column and its copy together would end the path.
     different, position = np.unique(design, axis=1, return_inverse=True)
     different -= np.average(different, axis=0, weights=weights)

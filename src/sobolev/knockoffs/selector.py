@@ -20,6 +20,7 @@ from sobolev._random import RandomState, spawn
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.completing import completed
 from sobolev.conditionals.features import Feature, features
+from sobolev.critic import allowed_kind
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference.knockoff_filter import (
     check_offset,
@@ -33,9 +34,10 @@ from sobolev.knockoffs.choice import fitted_sampler
 from sobolev.knockoffs.diagnostics import KnockoffDiagnostics, compare, warn_if_misfit
 from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
+from sobolev.responses import read_training
 from sobolev.summary import SummaryMixin
 from sobolev.targets import TargetEncoder
-from sobolev.validation import feature_names, validate_rows, validate_training
+from sobolev.validation import feature_names, validate_rows
 
 # Samplers that alternatives() offers.
 ALTERNATIVES = ("auto", "matched", "copula", "sequential", "gaussian")
@@ -76,6 +78,9 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         selection then depends less on the seed.
     statistic : {"difference", "signed_max", "lasso_path", "swap"}, default="difference"
         Signed statistic W of each column, see :func:`~sobolev.knockoffs.knockoff_statistics`.
+    response : str, default="auto"
+        How y is read: "number", "count", "grades", "classes" or "survival", see
+        :func:`~sobolev.responses.read_response`; ``response_.sentence`` says what was done.
     feature_groups : mapping or sequence of sequences, optional
         Disjoint groups of columns, by name or position, that are selected together.
     copies : {"join", "keep"}, default="join"
@@ -112,6 +117,8 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     units_ : dict of str to array of int
         Positions of the columns that are selected together, by the name of the unit. Each column is
         in exactly one unit.
+    response_ : Response
+        The response as it was read: ``kind``, ``values`` and ``sentence``.
     sampler_ : object
         The fitted sampler.
     estimator_ : estimator or None
@@ -171,6 +178,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     offset: int = 1
     n_draws: int = 1
     statistic: str = "difference"
+    response: str = "auto"
     feature_groups: Any = None
     copies: str = "join"
     diagnose: bool = True
@@ -188,8 +196,9 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         X : array-like or DataFrame of shape (n, p)
             Columns to select from. Missing cells (NaN) are drawn given the other columns and y,
             anew for each draw of knockoffs.
-        y : array-like of shape (n,) or (n, q)
-            Response.
+        y : array-like, str or tuple of str
+            The response: one or several columns, a structured array of survival times, or the
+            names of its columns in the DataFrame X, from which they are taken out.
         groups : None
             Knockoffs need independent rows, so subjects with several rows are refused.
         sample_weight : array-like of shape (n,), optional
@@ -203,7 +212,9 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         """
         self._check_parameters()
         _refuse_groups(groups)
-        X, y, weights = validate_training(self, X, y, sample_weight, gaps=True)
+        kind = allowed_kind(self.estimator, self.response)
+        X, self.response_, weights, _ = read_training(self, X, y, kind, None, sample_weight)
+        y = self.response_.values
         generators = spawn(self.random_state, self.n_draws)
         tables = _filled(X, y, generators)
         X, names = tables[0], feature_names(self)

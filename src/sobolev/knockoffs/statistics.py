@@ -18,7 +18,7 @@ from sobolev._parameters import check_option
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index
 from sobolev.criterion import GroupsLike
-from sobolev.critic import as_critic, unwrapped
+from sobolev.critic import allowed_kind, as_critic, told_type, unwrapped
 from sobolev.knockoffs.groups import group_labels
 from sobolev.knockoffs.importances import (
     entry_importances,
@@ -26,6 +26,7 @@ from sobolev.knockoffs.importances import (
     swap_importances,
 )
 from sobolev.knockoffs.pairs import Pairs
+from sobolev.responses import read_response
 
 # How W is computed from the importances of column and knockoff.
 CONTRASTS = {
@@ -116,7 +117,8 @@ def knockoff_statistics(
         )
     labels = group_labels(feature_groups, X.shape[1])
     rng = check_generator(random_state)
-    return evaluate(X, X_knockoff, y, estimator, statistic, labels, rng).W
+    values = read_response(y, allowed_kind(estimator, "auto")).values
+    return evaluate(X, X_knockoff, values, estimator, statistic, labels, rng).W
 
 
 def evaluate(
@@ -131,12 +133,13 @@ def evaluate(
 ) -> Evaluation:
     """Statistics, importances and model of one draw; see :func:`knockoff_statistics`.
 
-    ``weights`` are probabilities of the rows.
+    y was read before: floats are numbers, all else is labels. ``weights`` are probabilities of the
+    rows.
     """
     check_statistic(statistic, estimator)
     if weights is not None and statistic == "swap":
         raise ValueError('sample_weight does not go with statistic="swap"; use "difference".')
-    pairs, y, model = Pairs.arrange(X, X_knockoff, labels, rng), _vector(y), None
+    pairs, model = Pairs.arrange(X, X_knockoff, labels, rng), None
     if pairs.n_pairs == 0:
         found = np.zeros(0)
     elif statistic == "lasso_path":
@@ -197,16 +200,9 @@ def check_statistic(statistic: str, estimator: Any) -> None:
         )
 
 
-def _vector(y: Any) -> Any:
-    """A response with one column as a vector, so that folds are stratified by it."""
-    if np.ndim(y) != 2 or np.shape(y)[1] != 1:
-        return y
-    return y.iloc[:, 0] if hasattr(y, "iloc") else np.asarray(y)[:, 0]
-
-
 def _fresh(estimator: Any, rng: np.random.Generator) -> Any:
     if estimator is None:
         from sobolev.convex import ConvexSIC  # the default critic
 
         estimator = ConvexSIC()
-    return as_critic(seeded(estimator, rng)).for_testing()
+    return as_critic(seeded(told_type(estimator), rng)).for_testing()

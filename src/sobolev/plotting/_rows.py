@@ -106,6 +106,7 @@ def read_rows(selector: Any, X: Any, y: Any) -> Rows:
     Rows
     """
     from sobolev.critic import unwrapped
+    from sobolev.responses import Response
     from sobolev.validation import plain_target, validate_rows
 
     critic = _critic(selector)
@@ -117,7 +118,8 @@ def read_rows(selector: Any, X: Any, y: Any) -> Rows:
 
         X, names = pd.DataFrame(np.asarray(X), columns=fitted_names), fitted_names
     checked = validate_rows(selector, X, reset=False)
-    target = plain_target(y)
+    response = y if isinstance(y, Response) else getattr(selector, "response_", None)
+    target = plain_target(y) if response is None else response.read(y).values
     if len(target) != checked.shape[0]:
         raise ValueError(f"X has {checked.shape[0]} rows but y has {len(target)}; pass the same.")
     shown = [f"x{j}" for j in range(checked.shape[1])] if names is None else [str(n) for n in names]

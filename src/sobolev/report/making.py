@@ -15,6 +15,7 @@ from sobolev.critic import as_critic, unwrapped
 from sobolev.report.pictures import draw_pictures
 from sobolev.report.result import COLUMNS, SelectionResult
 from sobolev.report.versions import versions
+from sobolev.responses import Response, response_names, take_response
 from sobolev.selection import select
 from sobolev.summary import units_of
 
@@ -74,12 +75,18 @@ def make_result(
     SelectionResult
     """
     is_partial = not hasattr(selector, "support_")
+    X, y = take_response(X, y)
+    response = y if isinstance(y, Response) else getattr(selector, "response_", None)
+    if response is not None:
+        y = response.read(y)
     table = _ranking(selector) if is_partial else selector.summary()
     table = table.rename(columns={"W": "statistic"})
     method = "hrt" if "pvalue" in table else "knockoffs" if "statistic" in table else "rank"
     if kinds is not None:
         table["kind"] = table["feature"].map(kinds).fillna(table["kind"])
     facts = {"name": "data", "rows": len(X), "columns": np.shape(X)[1], "features": len(table)}
+    if response is not None:
+        facts["response"] = response.description
     found = {"hrt": _hrt, "knockoffs": _knockoffs, "rank": _rank}[method](selector)
     said = list(_misfits(selector) if warnings is None else warnings)
     if is_partial:
@@ -89,7 +96,7 @@ def make_result(
         found["seed"] = int(seed)
     result = SelectionResult(
         method=method,
-        targets=_response_names(y) if targets is None else tuple(targets),
+        targets=response_names(y) if targets is None else tuple(targets),
         fdr=None if method == "rank" else float(selector.fdr),
         table=table.reindex(columns=list(COLUMNS)),
         data=facts | dict(data or {}) | ({"partial": True} if is_partial else {}),
@@ -170,16 +177,6 @@ def _critic(estimator: Any) -> dict[str, Any]:
 def _name(part: Any) -> str:
     """The name of a part, which may be given by its short form."""
     return part if isinstance(part, str) else type(part).__name__
-
-
-def _response_names(y: Any) -> tuple[str, ...]:
-    columns = getattr(y, "columns", None)
-    if columns is not None:
-        return tuple(map(str, columns))
-    name = getattr(y, "name", None)
-    if np.ndim(y) == 1:
-        return ("y" if name is None else str(name),)
-    return tuple(f"y[{k}]" for k in range(np.shape(y)[1]))
 
 
 def _misfits(selector: Any) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sobolev._typing import Index
 from sobolev.report.result import Picture, SelectionResult
+from sobolev.responses import Response
 from sobolev.summary import units_of
 from sobolev.validation import feature_names
 
@@ -82,7 +83,7 @@ def draw_pictures(selector: Any, X: Any, y: Any, result: SelectionResult) -> tup
     ----------
     selector : fitted selector
     X, y
-        The data that it was fitted to.
+        The data that it was fitted to; y may be a Response.
     result : SelectionResult
 
     Returns
@@ -130,7 +131,8 @@ def _effects(selector: Any, X: Any, y: Any, selected: Sequence[Index]) -> list[P
 
 def _has_mixed_responses(y: Any) -> bool:
     """Whether y has several columns, some of them labels."""
-    return np.ndim(y) == 2 and np.asarray(y).dtype.kind not in "fiub"
+    values = y.values if isinstance(y, Response) else y
+    return np.ndim(values) == 2 and np.asarray(values).dtype.kind not in "fiub"
 
 
 def _effect_panels(effects: Sequence[PartialEffect]) -> tuple[Figure, ...]:

@@ -118,6 +118,8 @@ def methods(result: SelectionResult) -> str:
     str
     """
     text = {"hrt": _hrt, "knockoffs": _knockoffs, "rank": _rank}[result.method](result)
+    if result.data.get("response"):
+        text.append(str(result.data["response"]))
     joint = "ranked" if result.method == "rank" else "tested"
     if (result.table["kind"] == "categorical").any():
         text.append(f"Categorical columns were one-hot coded and {joint} as a whole.")

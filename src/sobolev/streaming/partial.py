@@ -26,7 +26,7 @@ from sobolev.streaming.chunks import check_weights
 from sobolev.streaming.response import set_units
 from sobolev.streaming.stream import fold_moments, place
 from sobolev.streaming.summary import ColumnMoments
-from sobolev.targets import TargetEncoder
+from sobolev.targets import TargetEncoder, are_integers, as_columns
 from sobolev.validation import list_some, plain_target, take_rows, validate_rows, validate_training
 
 
@@ -75,6 +75,9 @@ class PartialMoments:
     ) -> PartialMoments:
         """Learn units and frequencies from the first chunk, without adding it."""
         p = weight / weight.sum()
+        integers = are_integers(as_columns(y)[0])  # labels, also if this chunk has few of them
+        if classes is not None and encoder.target_type == "auto" and integers:
+            encoder.set_params(target_type="classification")
         psi = encoder.fit(y, p).transform(y)
         units = Standardizer.fit(X, p)
         if not units.varying.any():

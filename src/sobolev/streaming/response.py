@@ -9,9 +9,11 @@ import numpy as np
 
 from sobolev._typing import AnyArray, Array
 from sobolev.targets import (
-    MAX_INTEGER_CLASSES,
+    MAX_CODES,
     TargetColumn,
     TargetEncoder,
+    are_codes,
+    are_integers,
     as_columns,
     as_labels,
     finite_numbers,
@@ -34,7 +36,8 @@ class ResponseMoments:
     n_rows : int
     weight : float
     kinds : tuple of str
-        For each column the kinds of its values: "n" for integers, "f" for floats, "t" for labels.
+        For each column the kinds of its values: "n" for integers, which may be labels, "f" for
+        other numbers, "t" for labels.
     keys : list of (column, label)
         The variables; the label None stands for the number itself.
     mean, products : array of shape (q,), (q, q)
@@ -63,7 +66,7 @@ class ResponseMoments:
             if kind != "f":
                 labels = as_labels(column)
                 found, code = np.unique(labels, return_inverse=True)
-                if kind == "n" and found.size > MAX_INTEGER_CLASSES:
+                if kind == "n" and found.size > MAX_CODES:
                     kinds[-1] = "f"
                     continue
                 _check_count(found.size, name)
@@ -117,15 +120,15 @@ class ResponseMoments:
         encoder.columns_, used = [], []
         for i, name in enumerate(names):
             labels = [k for k, key in enumerate(self.keys) if key[0] == i and key[1] is not NUMBER]
-            few = len(labels) <= self.n_rows / 2
-            if encoder.target_type != "regression" and labels and (self.kinds[i] == "t" or few):
-                classes = np.array([self.keys[k][1] for k in labels])
+            classes = np.array([self.keys[k][1] for k in labels])
+            order = np.argsort(classes)
+            rows = self.mean[labels][order] * self.n_rows
+            if self.kinds[i] == "t" or (labels and are_codes(classes[order], rows)):
                 if classes.size < 2:
                     raise ValueError(
                         f"{name} has one class only ({classes[0].item()!r}); at least two are "
                         "needed."
                     )
-                order = np.argsort(classes)
                 encoder.columns_.append(TargetColumn(name, classes=classes[order]))
                 used += [labels[j] for j in order]
                 continue
@@ -173,9 +176,12 @@ def _names(count: int) -> list[str]:
 
 
 def _kind(column: AnyArray, target_type: str) -> str:
-    if target_type == "classification" or (target_type == "auto" and column.dtype.kind in "OUSb"):
-        return "t"
-    return "n" if target_type == "auto" and column.dtype.kind in "iu" else "f"
+    if target_type == "auto":
+        if column.dtype.kind in "OUSb":
+            return "t"
+        return "n" if are_integers(column) else "f"
+    is_number = target_type == "regression" or (target_type == "typed" and column.dtype.kind == "f")
+    return "f" if is_number else "t"
 
 
 def _joint(name: str, first: str, second: str) -> str:
@@ -194,7 +200,7 @@ def _drop_many(
     found = list(kinds)
     for i, (kind, name) in enumerate(zip(kinds, _names(len(kinds)), strict=True)):
         count = sum(key[0] == i and key[1] is not NUMBER for key in keys)
-        if kind == "n" and count > MAX_INTEGER_CLASSES:
+        if kind == "n" and count > MAX_CODES:
             found[i] = "f"
             keys = tuple(key for key in keys if key[0] != i or key[1] is NUMBER)
         elif kind == "t":

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from sobolev._parameters import check_option
+from sobolev.responses import READINGS, Response, is_event, read_response, split_event
 from sobolev.tables.columns import kind_of, labels, most_categories, numbers
 from sobolev.tables.encoding import encode
 from sobolev.tables.missing import MISSING, handle_missing
@@ -25,10 +26,9 @@ from sobolev.tables.suspects import (
     repeated,
     to_keep,
 )
+from sobolev.targets import as_columns
+from sobolev.validation import plain_target
 
-TASKS = ("auto", "regression", "classification")
-# Integers with at most this many values could be classes; a note says how they are treated.
-DOUBTFUL = 10
 UNUSABLE = {
     "date": "dates; convert them to numbers, such as days since the start, to use them",
     "other": "neither numbers nor text",
@@ -43,9 +43,8 @@ class Prepared:
     ----------
     X : DataFrame of float
         Numeric columns and indicators of categories.
-    y : array, DataFrame or None
-        Response: numbers, or labels as text; a DataFrame if there are several responses, None if
-        there is none.
+    response : Response or None
+        The response as it was read; None if there is none.
     targets : tuple of str
         Names of the responses.
     variables : mapping
@@ -63,7 +62,7 @@ class Prepared:
     """
 
     X: pd.DataFrame
-    y: Any
+    response: Response | None
     targets: tuple[str, ...]
     variables: Mapping[str, list[int]]
     kinds: Mapping[str, str]
@@ -73,6 +72,11 @@ class Prepared:
     columns_read: int
     groups: Any = None
     weights: Any = None
+
+    @property
+    def y(self) -> Any:
+        """Values of the response: numbers, labels, or a table of both; None if there is none."""
+        return None if self.response is None else self.response.values
 
     @property
     def has_groups(self) -> bool:
@@ -99,7 +103,8 @@ def prepare(
     blocks_of: int | None = None,
     weights: str | None = None,
     missing: str = "error",
-    task: str = "auto",
+    response: str = "auto",
+    event: str | None = None,
     reference: bool = False,
 ) -> Prepared:
     """Split a table into features and responses and encode them as numbers.
@@ -126,8 +131,11 @@ def prepare(
         Column of weights of the rows.
     missing : {"error", "drop", "impute"}, default="error"
         Treatment of missing values.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Type of the responses.
+    response : str, default="auto"
+        How the responses are read, see :func:`~sobolev.responses.read_response`.
+    event : str, optional
+        The column that says whether the event happened at the time in the target, such as
+        "status", or "status=2" if 2 is the event.
     reference : bool, default=False
         Whether to leave out the most frequent category, so that indicators are not collinear.
 
@@ -137,9 +145,13 @@ def prepare(
         Table for the estimators.
     """
     check_option("--missing", missing, MISSING)
-    check_option("--task", task, TASKS)
+    check_option("--response", response.partition("=")[0], READINGS)
     names = list(frame.columns)
-    responses = known(targets, names, "--target")
+    responses, happened = known(targets, names, "--target"), None
+    if event is not None:
+        status, happened = split_event(event, names)
+        response = _check_event(responses, response)
+        responses += [name for name in known([status], names, "--event") if name not in responses]
     left_out = known(exclude, names, "--exclude")
     clash = [name for name in responses if name in left_out]
     if clash:
@@ -159,7 +171,7 @@ def prepare(
 
     used = [name for name in (*responses, *features) if name not in as_text]
     frame = read_text_columns(frame, used, notes)
-    y = {name: _response(frame[name], task, name in as_text, notes) for name in responses}
+    y = {name: _response(frame[name], name in as_text) for name in responses}
     set_aside = [(name, "left out by --exclude") for name in left_out]
     columns, kinds, subjects = {}, {}, []
     for name in features:
@@ -172,7 +184,8 @@ def prepare(
                 subjects.append(name)
     if subject is None and blocks_of is None:
         notes += ask_subject(subjects)
-    for name, time in event_flags(columns, y).items():
+    flags = {} if event is not None else event_flags(columns, y)
+    for name, time in flags.items():
         if name not in wanted:
             set_aside.append((name, f"flag of the time {time!r}; {to_keep(name)}"))
             notes.append(event_note(name, time))
@@ -182,11 +195,14 @@ def prepare(
     y = {name: column[kept] for name, column in y.items()}
     common = rows_of_common_classes(y, int(kept.sum()), notes)
     frame = frame[kept][common]
-    if not common.all():
-        columns = {name: column[common] for name, column in columns.items()}
-        y = {name: column[common] for name, column in y.items()}
-    for name, column in y.items():
-        _check_response(name, column)
+    columns = {name: column[common] for name, column in columns.items()}
+    y = {name: column[common] for name, column in y.items()}
+    values = {name: column.reset_index(drop=True) for name, column in y.items()}
+    if happened is not None:
+        values[responses[-1]] = pd.Series(is_event(values[responses[-1]], responses[-1], happened))
+    read = read_response(pd.DataFrame(values), response) if y else None
+    if read is not None:
+        _check_response(read)
     for name in [name for name, column in columns.items() if _is_constant(column)]:
         set_aside.append((name, "constant"))
         del columns[name]
@@ -199,7 +215,7 @@ def prepare(
     X, variables, kinds = encode(columns, kinds, given, reference=reference)
     return Prepared(
         X,
-        _together(y),
+        read,
         tuple(responses),
         variables,
         kinds,
@@ -283,45 +299,45 @@ def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series,
     return values, kind, reason
 
 
-def _response(column: pd.Series, task: str, as_text: bool, notes: list[str]) -> pd.Series:
-    """A response as floats or labels."""
+def _check_event(targets: Sequence[str], response: str) -> str:
+    """The response of a run with --event: survival times."""
+    if len(targets) != 1:
+        raise ValueError(f"--event needs one --target, the time; {len(targets)} were given.")
+    if response not in ("auto", "survival"):
+        raise ValueError(f"--event is for survival times, not for --response {response}.")
+    return "survival"
+
+
+def _response(column: pd.Series, as_text: bool) -> pd.Series:
+    """A response as floats or labels, with gaps."""
     kind, name = ("categorical" if as_text else kind_of(column)), column.name
     if kind in UNUSABLE:
         raise ValueError(f"target {name!r} holds {UNUSABLE[kind]}.")
-    if kind == "categorical" and task == "regression":
-        raise ValueError(f"target {name!r} holds text, not numbers; do not pass --task regression.")
-    if kind == "categorical" or task == "classification":
-        found, most = labels(column), most_categories(len(column))
-        if found.nunique() > most:
-            raise ValueError(
-                f"target {name!r} has {found.nunique()} classes in {len(column)} rows, more than "
-                f"the limit of {most}; merge classes, or use a numeric target."
-            )
-        return found
+    if kind == "categorical" and not as_text and getattr(column.dtype, "ordered", False):
+        return pd.Series(plain_target(column), name=name)
+    if kind == "categorical":
+        return labels(column)
     values = pd.Series(numbers(column), name=name)
     if np.isinf(values).any():
         raise ValueError(f"target {name!r} holds infinity; fix or drop these rows.")
-    distinct = values.dropna().unique()
-    if task == "auto" and 2 < distinct.size <= DOUBTFUL and (distinct % 1 == 0).all():
-        notes.append(
-            f"The target {name!r} has {distinct.size} integer values and is treated as a number; "
-            "pass --task classification to treat them as classes."
-        )
     return values
 
 
-def _check_response(name: str, column: pd.Series) -> None:
-    if column.nunique() < 2:
-        raise ValueError(f"target {name!r} has one value only, {column.iloc[0]!r}; it must vary.")
+def _check_response(response: Response) -> None:
+    """Refuse responses that do not vary, and too many classes."""
+    columns = as_columns(response.values)
+    names = response.names if response.kind == "several" else response.names[:1]
+    for name, kind, column in zip(names, response.kinds, columns, strict=True):
+        values = np.unique(column)
+        if values.size < 2:
+            raise ValueError(f"target {name!r} has one value only, {values[0]!r}; it must vary.")
+        most = most_categories(column.size)
+        if kind == "classes" and values.size > most:
+            raise ValueError(
+                f"target {name!r} has {values.size} classes in {column.size} rows, more than "
+                f"the limit of {most}; merge classes, or use a numeric target."
+            )
 
 
 def _is_constant(column: pd.Series) -> bool:
     return bool((column.to_numpy() == column.iloc[0]).all())
-
-
-def _together(y: Mapping[str, pd.Series]) -> Any:
-    columns = {name: column.reset_index(drop=True) for name, column in y.items()}
-    if len(columns) != 1:
-        return pd.DataFrame(columns) if columns else None
-    only = next(iter(columns.values())).to_numpy()
-    return only.astype(str) if only.dtype == object else only
