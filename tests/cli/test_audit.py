@@ -182,7 +182,7 @@ def test_without_a_target_missing_values_are_handled(run, frame, here):
     frame.loc[3, "x1"] = np.nan
     frame.iloc[:60][["x1", "x2", "x3", "y"]].to_csv(here / "gaps.csv", index=False)
     asked = ("audit", "gaps.csv", "--repeats", "1", *SHORT, "--no-report", "--json")
-    assert "'x1' 1" in run(*asked).err
-    for missing, rows in (("drop", 59), ("impute", 60)):
+    assert "'x1' 1" in run(*asked, "--missing", "error").err
+    for missing, rows in (("drop", 59), ("draw", 60)):
         done = run(*asked, "--missing", missing)
         assert json.loads(done.out)["data"]["rows"] == rows

@@ -210,17 +210,34 @@ def test_labels_several_targets_groups_and_the_split_scheme(run, frame, here):
 def test_missing_values_are_told(run, frame, here):
     frame.loc[:4, "x3"] = np.nan
     frame.to_csv(here / "t.csv", index=False)
-    done = run("rank", "t.csv", "-t", "y")
+    done = run("rank", "t.csv", "-t", "y", "--missing", "error")
     assert done.code == 2
     assert "'x3' 5" in done.err
     done = run("rank", "t.csv", "-t", "y", "--missing", "drop", "--json", "--no-report")
     result = json.loads(done.out)
     assert (result["data"]["rows"], result["data"]["rows_dropped"]) == (95, 5)
-    done = run("rank", "t.csv", "-t", "y", "--missing", "impute", "--json", "--no-report")
-    result = json.loads(done.out)
-    assert result["data"]["rows"] == 100
-    assert any("filled in" in text for text in result["warnings"])
-    assert "note: Missing values were filled in" in done.err
+    for command in ("rank", "select"):
+        done = run(command, "t.csv", "-t", "y", "--json", "--no-report")
+        assert done.code == 0, done.err
+        result = json.loads(done.out)
+        assert result["data"]["rows"] == 100
+        assert any("Missing cells were drawn" in text for text in result["warnings"])
+        assert "note: Missing cells were drawn" in done.err
+
+
+def test_gaps_in_numbers_and_categories_reach_the_report(run, frame, here):
+    rng = np.random.default_rng(0)
+    frame.loc[rng.random(100) < 0.1, "x1"] = np.nan
+    frame.loc[rng.random(100) < 0.1, "site"] = None
+    frame.to_csv(here / "t.csv", index=False)
+    done = run("select", "t.csv", "-t", "y")
+    assert done.code == 0, done.err
+    assert "x1" in selected(here / "t-sobolev" / "selection.csv")
+    page = (here / "t-sobolev" / "report.html").read_text(encoding="utf-8")
+    assert "Rubin" in page
+    assert "Effects" in page
+    done = run("test", "t.csv", "--y", "y", "--permutations", "49")
+    assert done.code == 0, done.err
 
 
 def test_names_are_shown_as_they_are(run, frame, here):

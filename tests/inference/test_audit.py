@@ -396,12 +396,28 @@ def test_the_table_has_a_row_for_each_kind(X):
         ({"X": np.ones((20, 3))}, ValueError, "all columns of X are constant"),
         ({"X": np.eye(3)}, ValueError, "X has 3 rows"),
         ({"X": pd.DataFrame({"a": ["u", "v"] * 9})}, ValueError, "not numbers: 'a'"),
-        ({"X": pd.DataFrame({"a": [np.nan, 1.0] * 9})}, ValueError, "column 'a'"),
+        ({"X": pd.DataFrame({"a": [np.inf, 1.0] * 9})}, ValueError, "column 'a'"),
     ],
 )
 def test_errors_say_what_is_wrong(X, change, error, words):
     with pytest.raises(error, match=words):
         audit(**({"selector": Remembering(), "X": X} | change))
+
+
+@pytest.mark.parametrize("selector", [HRTSelector(scheme="split"), Remembering()])
+def test_missing_cells_go_to_selectors_that_take_them(X, selector, monkeypatch):
+    seen = []
+
+    def fit(self, table, y, **options):
+        seen.append(np.isnan(np.asarray(table)).any())
+        self.support_ = np.zeros(table.shape[1], dtype=bool)
+        return self
+
+    monkeypatch.setattr(type(selector), "fit", fit)
+    monkeypatch.setattr(type(selector), "get_support", lambda self: self.support_)
+    gaps = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    audit(selector, gaps, n_repeats=1, n_jobs=1, random_state=0)
+    assert seen == [isinstance(selector, HRTSelector)]
 
 
 def test_a_support_that_is_no_mask_is_an_error(X):

@@ -31,9 +31,9 @@ def test_the_settings_change_the_methods(make_result):
         "procedure": "by",
         "n_repeats": 5,
         "groups": {"a": ["x1", "x2"]},
-        "missing": "impute",
     }
-    result = make_result(settings=settings, fdr=0.05)
+    drawn = "Missing cells were drawn given the other columns and the target ('x1' 5%)."
+    result = make_result(settings=settings, fdr=0.05, warnings=(drawn,))
     words = text.methods(result)
     for part in (
         "NeuralSIC",
@@ -43,7 +43,7 @@ def test_the_settings_change_the_methods(make_result):
         "Yekutieli (2001) at a false discovery rate of 5 %",
         "5 splits",
         "columns of a group were tested together",
-        "imputed",
+        "Rubin's rules",
     ):
         assert part in words
     assert "Stouffer" not in words

@@ -209,28 +209,39 @@ def test_missing_values_are_counted_dropped_or_filled_in(frame):
     frame["flag"] = frame["flag"].astype(object)
     frame.loc[8, "flag"] = None
     with pytest.raises(ValueError, match=r"'x' 3, 'site' 2, 'flag' 1, 'y' 1.*--missing drop"):
-        prepare(frame, ["y"])
+        prepare(frame, ["y"], missing="error")
     dropped = prepare(frame, ["y"], missing="drop")
     assert len(dropped.X) == len(dropped.y) == N - 6
     assert any("6 of 60 rows with missing values" in note for note in dropped.notes)
-    filled = prepare(frame, ["y"], missing="impute")
-    assert len(filled.X) == N - 1
-    assert filled.X.iloc[3]["x"] == frame["x"].drop(7).median()
-    assert filled.X.iloc[6]["site=a"] + filled.X.iloc[6]["site=b"] + filled.X.iloc[6]["site=c"] == 1
-    assert any("filled in" in note and "'x' 3" in note for note in filled.notes)
-    np.testing.assert_array_equal(filled.y, frame["y"].drop(7))
+    drawn = prepare(frame, ["y"])
+    sites = ["site=a", "site=b", "site=c"]
+    assert len(drawn.X) == N - 1
+    assert drawn.X["x"].isna().tolist() == frame["x"].drop(7).isna().tolist()
+    assert drawn.X.iloc[6][sites].isna().all()
+    assert any("Missing cells were drawn" in note and "'x' 5%" in note for note in drawn.notes)
+    np.testing.assert_array_equal(drawn.y, frame["y"].drop(7))
+    for filled in (drawn.filled(), drawn.filled(with_response=False)):
+        assert filled.notna().to_numpy().all()
+        assert filled.iloc[6][sites].sum() == 1
+        assert (filled.to_numpy() == drawn.X.to_numpy())[drawn.X.notna().to_numpy()].all()
+
+
+def test_columns_with_few_values_are_set_aside(frame):
+    frame["rare"] = np.where(np.arange(N) < 5, np.arange(N) * 1.5, np.nan)
+    data = prepare(frame, ["y"])
+    assert aside(data)["rare"] == "values in 5 rows only"
 
 
 def test_columns_without_values(frame):
     frame["void"] = np.nan
     with pytest.raises(ValueError, match=r"column 'void' has no values; .*--exclude void"):
-        prepare(frame, ["y"])
-    for missing in ("drop", "impute"):
+        prepare(frame, ["y"], missing="error")
+    for missing in ("drop", "draw"):
         data = prepare(frame, ["y"], missing=missing)
         assert aside(data)["void"] == "no values"
         assert len(data.X) == N
     with pytest.raises(ValueError, match="target 'void' has no values"):
-        prepare(frame, ["void"], missing="impute")
+        prepare(frame, ["void"])
 
 
 def test_too_few_rows_are_left(frame):

@@ -51,11 +51,11 @@ def run_test(
         data = prepare(frame, y, only=x, subject=subject, **columns)
         tell_preparation(data, reporter)
         if labels is not None and len(labels) != len(data.X):
-            raise ValueError("--blocks needs all rows; use --missing impute, not drop.")
+            raise ValueError("--blocks needs all rows; use --missing draw, not drop.")
         reporter.stage("testing")
         with warnings.catch_warnings(record=True, action="always") as caught:
             result = sic_test(
-                data.X,
+                data.filled(with_response=False),
                 data.response,
                 n_permutations=permutations,
                 blocks=labels,

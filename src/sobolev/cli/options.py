@@ -16,7 +16,7 @@ Method = StrEnum("Method", ["hrt", "knockoffs", "rank"])
 Critic = StrEnum("Critic", ["convex", "neural"])
 Sampler = StrEnum("Sampler", ["auto", "gaussian", "matched", "copula", "sequential"])
 Scheme = StrEnum("Scheme", {"forward": "forward", "once": "split"})
-Missing = StrEnum("Missing", ["error", "drop", "impute"])
+Missing = StrEnum("Missing", ["draw", "error", "drop"])
 Conditional = StrEnum("Conditional", ["auto", "forest", "mixed", "gaussian", "neural"])
 Copies = StrEnum("Copies", ["join", "keep"])
 Format = StrEnum("Format", ["table", "json", "csv"])
@@ -145,7 +145,8 @@ Keep = Annotated[
     _list("--keep", help="Columns to keep though they look like identifiers or event flags."),
 ]
 MissingOption = Annotated[
-    Missing, typer.Option(help="Missing values: refuse, drop rows, or impute median and mode.")
+    Missing,
+    typer.Option(help="Missing values: draw them given the other columns, refuse, or drop rows."),
 ]
 ResponseOption = Annotated[
     str,
@@ -237,7 +238,7 @@ COLUMNS: Shared = {
     "exclude": (Exclude, None),
     "categorical": (Categorical, None),
     "keep": (Keep, None),
-    "missing": (MissingOption, Missing.error),
+    "missing": (MissingOption, Missing.draw),
     "response": (ResponseOption, "auto"),
     "event": (Event, None),
 }

@@ -129,7 +129,7 @@ def run(
         asked = {name: value for name, value in columns.items() if value and name != "reference"}
         result = make_result(
             selector,
-            data.X,
+            data.filled(),
             data.response,
             targets=data.targets,
             kinds=data.kinds,
@@ -184,7 +184,10 @@ def fit(selector: Any, data: Prepared) -> bool:
         selector.set_params(target="typed")  # as the response was read
     try:
         with explaining_rare_classes(selector, data):
-            selector.fit(data.X, data.y if is_critic else data.response, **data.beside)
+            if is_critic:
+                selector.fit(data.filled(), data.y, **data.beside)
+            else:
+                selector.fit(data.X, data.response, **data.beside)
     except KeyboardInterrupt:
         if not hasattr(selector, "feature_importances_"):
             raise

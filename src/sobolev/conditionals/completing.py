@@ -10,12 +10,14 @@ column explains to its neighbours.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.base import MAX_CATEGORIES
+from sobolev.criterion import disjoint_groups
 
 N_SWEEPS = 5
 # Number of predictors of a column, those with the largest correlations.
@@ -89,6 +91,18 @@ def completed(
 def _standard(X: Array) -> Array:
     scale = X.std(axis=0)
     return np.asarray((X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
+
+
+def sets_of(feature_groups: Any, names: Sequence[str]) -> list[Index]:
+    """The user's groups of several columns."""
+    groups = {} if feature_groups is None else disjoint_groups(feature_groups, names)
+    return [columns for columns in groups.values() if columns.size > 1]
+
+
+def missing_together(X: Array, sets: Sequence[Index]) -> list[Index]:
+    """The sets of columns that are missing in the same rows, and so can be drawn together."""
+    gaps = np.isnan(X)
+    return [own for own in sets if (gaps[:, own] == gaps[:, own[:1]]).all()]
 
 
 def _units(d: int, sets: Sequence[Index]) -> list[Index]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,14 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 from sobolev._parameters import check_count, check_fraction
 from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index
+from sobolev.conditionals.completing import completed
 from sobolev.critic import allowed_kind
 from sobolev.inference.audit_log import AuditLog, fingerprint
 from sobolev.inference.audit_result import LEVELS, AuditResult, AuditRun
@@ -153,6 +155,8 @@ def audit(
                 f"get_support(), got {type(selector).__name__}."
             )
     columns = _read(X, groups)
+    if not _takes_gaps(selector):
+        columns = replace(columns, values=columns.complete)
     response = None if y is None else _read_response(selector, y, len(columns.values))
     target = None if response is None else response.values
     seed = None if random_state is None else int(check_generator(random_state).integers(2**63))
@@ -163,7 +167,7 @@ def audit(
     ratio = SIGNAL_TO_NOISE
     if target is not None:
         with threadpool_limits(1):
-            ratio = signal_to_noise_of(columns.values, target, np.random.default_rng(seeds[0]))
+            ratio = signal_to_noise_of(columns.complete, target, np.random.default_rng(seeds[0]))
     done = {run.number for run in log.runs}
     todo = [number for number in range(n_repeats) if number not in done]
     with Progress(verbose) as progress:
@@ -284,6 +288,8 @@ class Columns:
     Attributes
     ----------
     values : array of shape (n, d)
+    complete : array of shape (n, d)
+        The same with draws in the place of missing cells, on which responses are planted.
     labels : list or None
         Labels of the columns of a DataFrame; None for an array.
     names : list of str
@@ -293,6 +299,7 @@ class Columns:
     """
 
     values: Array
+    complete: Array
     labels: list[Any] | None
     names: list[str]
     groups: Index | None
@@ -310,14 +317,20 @@ class Columns:
 def _read(X: Any, groups: Any) -> Columns:
     """The door: X is checked once, and errors name the column."""
     door = BaseEstimator()
-    values = validate_rows(door, X, reset=True)
+    values = validate_rows(door, X, reset=True, gaps=True)
     if len(values) < MIN_ROWS:
         raise ValueError(f"X has {len(values)} rows; an audit needs at least {MIN_ROWS}.")
-    if not (np.ptp(values, axis=0) > 0).any():
+    complete = completed(values, np.random.default_rng(0))
+    if not (np.ptp(complete, axis=0) > 0).any():
         raise ValueError("all columns of X are constant; pass columns that vary.")
     labels = list(X.columns) if hasattr(X, "columns") else None
     subjects = None if groups is None else read_groups(groups, len(values))
-    return Columns(values, labels, feature_names(door), subjects)
+    return Columns(values, complete, labels, feature_names(door), subjects)
+
+
+def _takes_gaps(selector: Any) -> bool:
+    """Whether a selector accepts missing cells; others get a draw in their place."""
+    return isinstance(selector, BaseEstimator) and bool(get_tags(selector).input_tags.allow_nan)
 
 
 def _read_response(selector: Any, y: Any, n: int) -> Response:
@@ -369,7 +382,7 @@ def _run(
     """Plant a response, run the selector on it, count."""
     rng = np.random.default_rng(seed)
     y = None if response is None else response.values
-    planted = planted_response(number, columns.values, y, ratio, rng, columns.groups)
+    planted = planted_response(number, columns.complete, y, ratio, rng, columns.groups)
     copied = _copy(selector, rng, is_parallel)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the audit measures what the warnings fear

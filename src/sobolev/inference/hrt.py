@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import count
 from typing import Any
@@ -20,7 +21,7 @@ from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.base import Conditional, one_of_each
 from sobolev.conditionals.choice import resolve_conditional
-from sobolev.conditionals.completing import completed
+from sobolev.conditionals.completing import completed, missing_together, sets_of
 from sobolev.conditionals.derived import RecentredConditional, TabulatedConditional
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
 from sobolev.conditionals.features import Feature, features
@@ -81,13 +82,17 @@ class Rows:
     gaps: Mask | None = None
     draws: tuple[Array, ...] = ()
 
-    def filled(self, rng: np.random.Generator) -> Rows:
-        """Rows with draws in the place of missing cells; further tables have other draws."""
+    def filled(self, rng: np.random.Generator, sets: Sequence[Index] = ()) -> Rows:
+        """Rows with draws in the place of missing cells; further tables have other draws.
+
+        ``sets`` are columns that are drawn together if they are missing together.
+        """
         if not np.isnan(self.X).any():
             return self
-        beside = TargetEncoder(basis="auto").fit(self.y).transform(self.y)
+        beside = TargetEncoder("typed", basis="auto").fit(self.y).transform(self.y)
+        whole = missing_together(self.X, sets)
         first, *others = (
-            completed(self.X, child, beside=beside, groups=self.groups)
+            completed(self.X, child, sets=whole, beside=beside, groups=self.groups)
             for child in rng.spawn(N_DRAWS)
         )
         return replace(self, X=first, gaps=np.isnan(self.X), draws=tuple(others))
@@ -293,7 +298,8 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         for name in ("feature_importances_", "support_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         rng = check_generator(self.random_state)
-        rows = self._read(X, y, groups, sample_weight, holdout).filled(rng)
+        rows = self._read(X, y, groups, sample_weight, holdout)
+        rows = rows.filled(rng, sets_of(self.feature_groups, feature_names(self)))
         found = self._find_units(rows.X, rows.groups)
         self.units_ = {unit.name: unit.columns for unit in found}
         self._unit_notes = {
@@ -338,7 +344,9 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             To be fitted to all rows of X, in their order.
         """
         door: HRTSelector = clone(self)
-        values = validate_rows(door, X, reset=True)
+        values = validate_rows(door, X, reset=True, gaps=True)
+        if np.isnan(values).any():  # the draws depend on the response
+            return door.set_params(diagnose=False)
         subjects = None if groups is None else door._read_groups(groups, len(values))
         units = [unit.columns for unit in door._find_units(values, subjects) if unit.is_testable]
         model: Any = resolve_conditional(self.conditional).fit_validated(values, subjects)

@@ -18,7 +18,7 @@ from sobolev._parameters import check_count, check_fraction
 from sobolev._progress import Progress
 from sobolev._random import RandomState, spawn
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.completing import completed
+from sobolev.conditionals.completing import completed, missing_together, sets_of
 from sobolev.conditionals.features import Feature, features
 from sobolev.critic import allowed_kind
 from sobolev.exceptions import SobolevWarning
@@ -216,8 +216,9 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         X, self.response_, weights, _ = read_training(self, X, y, kind, None, sample_weight)
         y = self.response_.values
         generators = spawn(self.random_state, self.n_draws)
-        tables = _filled(X, y, generators)
-        X, names = tables[0], feature_names(self)
+        names = feature_names(self)
+        tables = _filled(X, y, sets_of(self.feature_groups, names), generators)
+        X = tables[0]
         units = features(X, self.feature_groups, names, self.copies)
         self.units_ = {unit.name: unit.columns for unit in units}
         self._unit_notes = {int(j): unit.note for unit in units for j in unit.columns if unit.note}
@@ -266,7 +267,9 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         """
         _refuse_groups(groups)
         reader = BaseEstimator()
-        X = validate_rows(reader, X, reset=True)
+        X = validate_rows(reader, X, reset=True, gaps=True)
+        if np.isnan(X).any():  # the draws depend on the response
+            return clone(self)
         names = feature_names(reader)
         units = features(X, self.feature_groups, names, self.copies)
         fitted = fitted_sampler(self.sampler, X, _labels(units, len(names)), names)
@@ -397,12 +400,15 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         return tags
 
 
-def _filled(X: Array, y: Any, generators: list[np.random.Generator]) -> list[Array]:
+def _filled(
+    X: Array, y: Any, sets: list[Index], generators: list[np.random.Generator]
+) -> list[Array]:
     """The table of each draw of knockoffs, with other draws in the place of missing cells."""
     if not np.isnan(X).any():
         return [X] * len(generators)
-    beside = TargetEncoder(basis="auto").fit(y).transform(y)
-    return [completed(X, rng.spawn(1)[0], beside=beside) for rng in generators]
+    beside = TargetEncoder("typed", basis="auto").fit(y).transform(y)
+    whole = missing_together(X, sets)
+    return [completed(X, rng.spawn(1)[0], sets=whole, beside=beside) for rng in generators]
 
 
 def _refuse_groups(groups: Any) -> None:

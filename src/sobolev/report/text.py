@@ -125,8 +125,12 @@ def methods(result: SelectionResult) -> str:
         text.append(f"Categorical columns were one-hot coded and {joint} as a whole.")
     if result.settings.get("groups"):
         text.append(f"The columns of a group were {joint} together.")
-    if result.settings.get("missing") == "impute":
-        text.append("Missing values were imputed first.")
+    if any("Missing cells were drawn" in said for said in result.warnings):
+        often = ", five times, and p-values follow Rubin's rules" * (result.method == "hrt")
+        text.append(
+            "Missing cells were drawn from regressions on the other columns and the response"
+            f"{often}."
+        )
     if result.settings.get("missing") == "drop" and result.data.get("rows_dropped"):
         text.append(f"{result.data['rows_dropped']:,} rows with missing values were removed.")
     version, seed = result.versions.get("sobolev"), result.settings.get("seed")

@@ -26,7 +26,7 @@ def encode(
     Parameters
     ----------
     columns : mapping of Series
-        Columns without missing values, by name.
+        Columns by name.
     kinds : mapping of str
         Type of each column, "numeric" or "categorical".
     groups : mapping from a name to columns
@@ -61,8 +61,9 @@ def encode(
 
 
 def _indicators(name: str, column: pd.Series, reference: bool) -> pd.DataFrame:
-    """One indicator for each category; one indicator for two categories."""
+    """One indicator for each category; one indicator for two categories. Gaps stay gaps."""
     found = pd.get_dummies(column, prefix=name, prefix_sep="=", dtype=float)
+    found[column.isna()] = np.nan
     if found.shape[1] == 2:
         return found.iloc[:, 1:]
     return found.drop(columns=found.sum().idxmax()) if reference else found

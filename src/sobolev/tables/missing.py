@@ -1,4 +1,4 @@
-"""Missing values: an error, rows to drop, or values to impute."""
+"""Missing values: cells to draw, an error, or rows to drop."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pandas as pd
 from sobolev._typing import Mask
 from sobolev.validation import list_some
 
-MISSING = ("error", "drop", "impute")
+MISSING = ("draw", "error", "drop")
 MIN_ROWS = 10
+# A column with gaps needs values in this many rows.
+MIN_VALUES = 10
 
 
 def handle_missing(
@@ -21,14 +23,15 @@ def handle_missing(
     notes: list[str],
     set_aside: list[tuple[str, str]],
 ) -> tuple[Mask, dict[str, pd.Series]]:
-    """Find the rows to keep, and fill in missing values if asked to.
+    """Find the rows and columns to keep.
 
     Parameters
     ----------
     columns, responses : mapping of Series
         Features and responses by name.
-    missing : {"error", "drop", "impute"}
-        Treatment of missing values. Responses are never imputed; their rows are dropped.
+    missing : {"draw", "error", "drop"}
+        Treatment of missing values: cells that are drawn later, an error, or rows to drop. Rows
+        without a response are dropped.
     notes, set_aside : list
         Lists to which notes and columns without values are appended.
 
@@ -37,7 +40,7 @@ def handle_missing(
     kept : array of bool
         Mask of the rows to keep.
     columns : mapping of Series
-        Features with no missing values in these rows.
+        Features; with "draw" they may have gaps.
     """
     for name, column in responses.items():
         if column.isna().all():
@@ -59,9 +62,9 @@ def handle_missing(
     if missing == "error":
         counts = list_some([f"{name!r} {count}" for name, count in gaps.items()], 8)
         raise ValueError(
-            f"values are missing ({n} rows; by column: {counts}); pass --missing drop to leave out "
-            "these rows, --missing impute to fill in the median or most frequent value, or "
-            "--exclude to leave out the columns."
+            f"values are missing ({n} rows; by column: {counts}); pass --missing draw to draw them "
+            "given the other columns, --missing drop to leave out these rows, or --exclude to "
+            "leave out the columns."
         )
     watched = everything if missing == "drop" else responses
     kept = np.ones(n, dtype=bool)
@@ -69,36 +72,36 @@ def handle_missing(
         kept &= ~column.isna().to_numpy()
     if kept.sum() < MIN_ROWS:
         raise ValueError(
-            f"only {int(kept.sum())} of {n} rows have no missing values; pass --missing impute to "
-            "fill them in, or --exclude to leave out the columns with most missing values."
+            f"only {int(kept.sum())} of {n} rows have no missing values; pass --missing draw to "
+            "draw them, or --exclude to leave out the columns with most missing values."
         )
     if not kept.all():
         what = "with missing values" if missing == "drop" else "without a target value"
         notes.append(f"{int((~kept).sum())} of {n} rows {what} were left out.")
-    if missing == "impute":
-        present = _impute(present, kept, notes)
+    if missing == "draw":
+        present = _with_gaps(present, kept, notes, set_aside)
     return kept, present
 
 
-def _impute(columns: Mapping[str, pd.Series], kept: Mask, notes: list[str]) -> dict[str, pd.Series]:
-    filled, counts = {}, []
+def _with_gaps(
+    columns: Mapping[str, pd.Series], kept: Mask, notes: list[str], set_aside: list[tuple[str, str]]
+) -> dict[str, pd.Series]:
+    """Columns with enough values to draw the others; a note counts the missing cells."""
+    found, shares = {}, []
     for name, column in columns.items():
-        gaps = int(column[kept].isna().sum())
-        filled[name] = column
-        if gaps:
-            seen = column[kept].dropna()
-            if seen.empty:
-                raise ValueError(f"column {name!r} has no values in the rows with a target value.")
-            text = column.dtype == object
-            value = seen.mode().iloc[0] if text else float(seen.median())
-            filled[name] = column.where(column.notna(), value)
-            counts.append(f"{name!r} {gaps}")
-    if counts:
+        count = int(column[kept].isna().sum())
+        if count and kept.sum() - count < MIN_VALUES:
+            set_aside.append((name, f"values in {int(kept.sum()) - count} rows only"))
+            continue
+        found[name] = column
+        if count:
+            shares.append(f"{name!r} {count / kept.sum():.0%}")
+    if shares:
         notes.append(
-            "Missing values were filled in with the median or the most frequent value, which can "
-            f"weaken effects ({list_some(counts)})."
+            "Missing cells were drawn given the other columns and the target "
+            f"({list_some(shares)})."
         )
-    return filled
+    return found
 
 
 def _columns(names: list[str]) -> str:

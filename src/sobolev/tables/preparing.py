@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from sobolev._parameters import check_option
+from sobolev.conditionals.completing import completed, missing_together
 from sobolev.responses import READINGS, Response, is_event, read_response, split_event
 from sobolev.tables.columns import kind_of, labels, most_categories, numbers
 from sobolev.tables.encoding import encode
@@ -26,7 +27,7 @@ from sobolev.tables.suspects import (
     repeated,
     to_keep,
 )
-from sobolev.targets import as_columns
+from sobolev.targets import TargetEncoder, as_columns
 from sobolev.validation import plain_target
 
 UNUSABLE = {
@@ -42,7 +43,7 @@ class Prepared:
     Attributes
     ----------
     X : DataFrame of float
-        Numeric columns and indicators of categories.
+        Numeric columns and indicators of categories, with NaN for missing cells.
     response : Response or None
         The response as it was read; None if there is none.
     targets : tuple of str
@@ -83,6 +84,20 @@ class Prepared:
         """Whether some variable has more than one column."""
         return any(len(columns) > 1 for columns in self.variables.values())
 
+    def filled(self, *, with_response: bool = True) -> pd.DataFrame:
+        """X with draws in the place of missing cells, given the other columns and the response."""
+        if not self.X.isna().to_numpy().any():
+            return self.X
+        beside = None
+        if with_response and self.y is not None:
+            beside = TargetEncoder("typed", basis="auto").fit(self.y).transform(self.y)
+        sets = [np.array(own) for own in self.variables.values() if len(own) > 1]
+        X = self.X.to_numpy()
+        found = completed(
+            X, np.random.default_rng(0), sets=missing_together(X, sets), beside=beside
+        )
+        return pd.DataFrame(found, columns=self.X.columns)
+
     @property
     def beside(self) -> dict[str, Any]:
         """What ``fit`` gets beside X and y."""
@@ -102,7 +117,7 @@ def prepare(
     subject: str | None = None,
     blocks_of: int | None = None,
     weights: str | None = None,
-    missing: str = "error",
+    missing: str = "draw",
     response: str = "auto",
     event: str | None = None,
     reference: bool = False,
@@ -129,7 +144,7 @@ def prepare(
         Number of consecutive rows that belong together, for time series.
     weights : str, optional
         Column of weights of the rows.
-    missing : {"error", "drop", "impute"}, default="error"
+    missing : {"draw", "error", "drop"}, default="draw"
         Treatment of missing values.
     response : str, default="auto"
         How the responses are read, see :func:`~sobolev.responses.read_response`.
@@ -340,4 +355,4 @@ def _check_response(response: Response) -> None:
 
 
 def _is_constant(column: pd.Series) -> bool:
-    return bool((column.to_numpy() == column.iloc[0]).all())
+    return column.nunique() < 2

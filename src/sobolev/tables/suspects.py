@@ -207,10 +207,19 @@ def leaks(columns: Mapping[str, pd.Series], y: pd.Series) -> list[str]:
     Parameters
     ----------
     columns : mapping of Series
-        Features without missing values, numbers or text.
+        Features, numbers or text; rows in which one is missing say nothing of it.
     y : Series
-        One response, numbers or labels.
+        One response, numbers or labels, without gaps and with the same index.
     """
+    gaps = {name: x.isna() for name, x in columns.items() if x.isna().any()}
+    if gaps:
+        return [
+            name
+            for name, x in columns.items()
+            if leaks(
+                {name: x[~gaps[name]] if name in gaps else x}, y[~gaps[name]] if name in gaps else y
+            )
+        ]
     if len(y) < MIN_LEAK_ROWS:
         return []
     rows = np.unique(np.linspace(0, len(y) - 1, LEAK_ROWS).astype(int))
