@@ -251,7 +251,7 @@ def explaining_rare_classes(selector: Any, data: Prepared) -> Iterator[None]:
 
 def rarest(data: Prepared) -> str:
     """The rarest classes of the targets with their numbers of rows, to begin a sentence."""
-    columns = pd.DataFrame(data.y).set_axis(list(data.targets), axis=1)
+    columns = pd.DataFrame(data.y)
     counts = [columns[name].value_counts() for name in columns]
     found = [
         f"{label!r} ({count} rows)"

@@ -252,6 +252,15 @@ def fold_numbers(
     return folds if groups is None else folds[groups]
 
 
+def bootstrap_rows(n: int, groups: Index | None, rng: np.random.Generator) -> Index:
+    """Positions of rows drawn with replacement; groups are drawn as a whole."""
+    if groups is None:
+        return rng.integers(n, size=(n,))
+    labels = np.unique(groups, return_inverse=True)[1]
+    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+    return np.concatenate([members[g] for g in rng.integers(len(members), size=(len(members),))])
+
+
 def one_of_each(groups: Index, random_state: RandomState = 0) -> Index:
     """One random row of each group, in the order of the rows."""
     order = check_generator(random_state).permutation(groups.size)

@@ -16,8 +16,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.base import MAX_CATEGORIES
+from sobolev.conditionals.base import MAX_CATEGORIES, bootstrap_rows
 from sobolev.criterion import disjoint_groups
+from sobolev.targets import TargetEncoder
 
 N_SWEEPS = 5
 # Number of predictors of a column, those with the largest correlations.
@@ -26,6 +27,32 @@ MAX_PREDICTORS = 50
 N_DONORS = 5
 # Ridge penalties relative to the number of rows.
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0)
+
+
+def completions(
+    X: Array,
+    y: Any,
+    generators: Sequence[np.random.Generator],
+    *,
+    sets: Sequence[Index] = (),
+    groups: Index | None = None,
+) -> list[Array]:
+    """The table with draws in the place of missing cells, once for each generator.
+
+    Parameters
+    ----------
+    X, groups
+        As in :func:`completed`.
+    y : array, DataFrame or None
+        Response that was read before: floats are numbers, all else is labels. It is a predictor.
+    generators : sequence of numpy.random.Generator
+    sets : sequence of array of int
+        Columns that are drawn together if they are missing together.
+    """
+    beside = None if y is None else TargetEncoder("typed", basis="auto").fit(y).transform(y)
+    gaps = np.isnan(X)
+    whole = [own for own in sets if (gaps[:, own] == gaps[:, own[:1]]).all()]
+    return [completed(X, rng, sets=whole, beside=beside, groups=groups) for rng in generators]
 
 
 def completed(
@@ -51,7 +78,7 @@ def completed(
         Further predictors without missing cells.
     groups : array of int, shape (n,), optional
         Number of the subject of each row, as in :meth:`Conditional.fit_validated`.
-    n_sweeps : int, default=4
+    n_sweeps : int, default=5
         Number of times that the cells are drawn again.
 
     Returns
@@ -99,12 +126,6 @@ def sets_of(feature_groups: Any, names: Sequence[str]) -> list[Index]:
     return [columns for columns in groups.values() if columns.size > 1]
 
 
-def missing_together(X: Array, sets: Sequence[Index]) -> list[Index]:
-    """The sets of columns that are missing in the same rows, and so can be drawn together."""
-    gaps = np.isnan(X)
-    return [own for own in sets if (gaps[:, own] == gaps[:, own[:1]]).all()]
-
-
 def _units(d: int, sets: Sequence[Index]) -> list[Index]:
     inside = set(np.concatenate(sets).tolist()) if sets else set()
     alone = [np.array([j]) for j in range(d) if j not in inside]
@@ -121,7 +142,7 @@ def _draw(
     of another row, other units the values of a row with a similar prediction.
     """
     seen = np.flatnonzero(~gaps)
-    sample = seen[_bootstrap(seen.size, None if groups is None else groups[seen], rng)]
+    sample = seen[bootstrap_rows(seen.size, None if groups is None else groups[seen], rng)]
     target, scale = unit - unit[seen].mean(axis=0), unit[seen].std(axis=0)
     target = target / np.where(scale > 0, scale, 1.0)
     strength = np.abs(rest[seen].T @ target[seen]).max(axis=1)
@@ -155,12 +176,3 @@ def _ridge(X: Array, Y: Array) -> tuple[Array, Array]:
             slopes = Vt.T @ ((s / (s**2 + penalty * n))[:, None] * rotated)
             beta = np.vstack([mean_y - mean_x @ slopes, slopes])
     return beta, errors
-
-
-def _bootstrap(n: int, groups: Index | None, rng: np.random.Generator) -> Index:
-    """Rows drawn with replacement, subjects as a whole."""
-    if groups is None:
-        return rng.integers(n, size=(n,))
-    labels = np.unique(groups, return_inverse=True)[1]
-    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
-    return np.concatenate([members[g] for g in rng.integers(len(members), size=(len(members),))])

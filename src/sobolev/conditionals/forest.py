@@ -12,7 +12,13 @@ from sklearn.ensemble import RandomForestRegressor
 from sobolev._random import RandomState, check_generator
 from sobolev._standardize import rank_scores
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.base import MAX_CATEGORIES, N_NODES, Conditional, levels
+from sobolev.conditionals.base import (
+    MAX_CATEGORIES,
+    N_NODES,
+    Conditional,
+    bootstrap_rows,
+    levels,
+)
 
 # Columns with at most this many values keep the probability of each; others become quantiles.
 MAX_EXACT = 24
@@ -187,12 +193,7 @@ def _grow_by_groups(
 ) -> list[Index]:
     """Grow every tree on a bootstrap sample of whole groups; returns the rows of each sample."""
     rng = np.random.default_rng(forest.random_state)
-    members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-    members = [member for member in members if member.size]
-    samples = [
-        np.concatenate([members[g] for g in rng.integers(len(members), size=len(members))])
-        for _ in range(forest.n_estimators)
-    ]
+    samples = [bootstrap_rows(groups.size, groups, rng) for _ in range(forest.n_estimators)]
     forest.set_params(bootstrap=False, n_estimators=1, warm_start=True)
     for count, rows in enumerate(samples, start=1):
         forest.set_params(n_estimators=count).fit(X[rows], target[rows])

@@ -21,7 +21,7 @@ from sobolev._random import RandomState, check_generator
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.base import Conditional, one_of_each
 from sobolev.conditionals.choice import resolve_conditional
-from sobolev.conditionals.completing import completed, missing_together, sets_of
+from sobolev.conditionals.completing import completions, sets_of
 from sobolev.conditionals.derived import RecentredConditional, TabulatedConditional
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
 from sobolev.conditionals.features import Feature, features
@@ -33,7 +33,6 @@ from sobolev.inference.schemes import Imputed, Split, resolve_pvalue, resolve_sc
 from sobolev.inference.trial import Block, Run, Trial
 from sobolev.responses import read_training
 from sobolev.summary import NOT_ASSURED, SummaryMixin
-from sobolev.targets import TargetEncoder
 from sobolev.validation import feature_names, list_some, read_groups, validate_rows
 
 # The distributions of up to this many features are tabulated for an audit.
@@ -89,12 +88,8 @@ class Rows:
         """
         if not np.isnan(self.X).any():
             return self
-        beside = TargetEncoder("typed", basis="auto").fit(self.y).transform(self.y)
-        whole = missing_together(self.X, sets)
-        first, *others = (
-            completed(self.X, child, sets=whole, beside=beside, groups=self.groups)
-            for child in rng.spawn(N_DRAWS)
-        )
+        children = rng.spawn(N_DRAWS)
+        first, *others = completions(self.X, self.y, children, sets=sets, groups=self.groups)
         return replace(self, X=first, gaps=np.isnan(self.X), draws=tuple(others))
 
 

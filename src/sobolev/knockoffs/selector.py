@@ -18,7 +18,7 @@ from sobolev._parameters import check_count, check_fraction
 from sobolev._progress import Progress
 from sobolev._random import RandomState, spawn
 from sobolev._typing import Array, Index, Mask
-from sobolev.conditionals.completing import completed, missing_together, sets_of
+from sobolev.conditionals.completing import completions, sets_of
 from sobolev.conditionals.features import Feature, features
 from sobolev.critic import allowed_kind
 from sobolev.exceptions import SobolevWarning
@@ -36,7 +36,6 @@ from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
 from sobolev.responses import read_training
 from sobolev.summary import SummaryMixin
-from sobolev.targets import TargetEncoder
 from sobolev.validation import feature_names, validate_rows
 
 # Samplers that alternatives() offers.
@@ -406,9 +405,7 @@ def _filled(
     """The table of each draw of knockoffs, with other draws in the place of missing cells."""
     if not np.isnan(X).any():
         return [X] * len(generators)
-    beside = TargetEncoder("typed", basis="auto").fit(y).transform(y)
-    whole = missing_together(X, sets)
-    return [completed(X, rng.spawn(1)[0], sets=whole, beside=beside) for rng in generators]
+    return completions(X, y, [rng.spawn(1)[0] for rng in generators], sets=sets)
 
 
 def _refuse_groups(groups: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from sobolev._parameters import check_option
-from sobolev.conditionals.completing import completed, missing_together
+from sobolev.conditionals.completing import completions
 from sobolev.responses import READINGS, Response, is_event, read_response, split_event
 from sobolev.tables.columns import kind_of, labels, most_categories, numbers
 from sobolev.tables.encoding import encode
@@ -27,7 +27,7 @@ from sobolev.tables.suspects import (
     repeated,
     to_keep,
 )
-from sobolev.targets import TargetEncoder, as_columns
+from sobolev.targets import as_columns
 from sobolev.validation import plain_target
 
 UNUSABLE = {
@@ -88,14 +88,9 @@ class Prepared:
         """X with draws in the place of missing cells, given the other columns and the response."""
         if not self.X.isna().to_numpy().any():
             return self.X
-        beside = None
-        if with_response and self.y is not None:
-            beside = TargetEncoder("typed", basis="auto").fit(self.y).transform(self.y)
         sets = [np.array(own) for own in self.variables.values() if len(own) > 1]
-        X = self.X.to_numpy()
-        found = completed(
-            X, np.random.default_rng(0), sets=missing_together(X, sets), beside=beside
-        )
+        y = self.y if with_response else None
+        (found,) = completions(self.X.to_numpy(), y, [np.random.default_rng(0)], sets=sets)
         return pd.DataFrame(found, columns=self.X.columns)
 
     @property

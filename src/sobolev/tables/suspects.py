@@ -211,15 +211,8 @@ def leaks(columns: Mapping[str, pd.Series], y: pd.Series) -> list[str]:
     y : Series
         One response, numbers or labels, without gaps and with the same index.
     """
-    gaps = {name: x.isna() for name, x in columns.items() if x.isna().any()}
-    if gaps:
-        return [
-            name
-            for name, x in columns.items()
-            if leaks(
-                {name: x[~gaps[name]] if name in gaps else x}, y[~gaps[name]] if name in gaps else y
-            )
-        ]
+    if any(x.isna().any() for _, x in columns.items()):
+        return [name for name, x in columns.items() if leaks({name: x.dropna()}, y[x.notna()])]
     if len(y) < MIN_LEAK_ROWS:
         return []
     rows = np.unique(np.linspace(0, len(y) - 1, LEAK_ROWS).astype(int))
