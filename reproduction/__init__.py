@@ -33,9 +33,10 @@ BENCH = (
     "growth",
     "first_try",
     "survival",
+    "genomics",
 )
 # Long, and not part of `make bench`.
-OTHERS = ("hrt", "subjects", "tuning")
+OTHERS = ("hrt", "missing", "subjects", "tuning")
 STUDIES = (*PAPER, *BENCH, *OTHERS)
 
 

@@ -313,7 +313,7 @@ def test_names_of_columns_as_the_response():
     assert list(y.columns) == ["a", "status=2"]
     labels = ("u", "v", "u")
     assert take_response(frame, labels)[1] is labels
-    with pytest.raises(ValueError, match="y='z' is not a column of X"):
+    with pytest.raises(ValueError, match="y: there is no column 'z'"):
         HRTSelector().fit(frame, "z")
     with pytest.raises(ValueError, match="X is not a pandas DataFrame"):
         KnockoffSelector().fit(frame.to_numpy(), "y")

@@ -199,7 +199,6 @@ def _own_run(selector: Any, X: np.ndarray, y: np.ndarray, active: np.ndarray) ->
         null = [unit[0] for unit in units if not active[unit].any()]
         result |= null_counts(selector, ~np.isin(np.arange(X.shape[1]), null))
     if not selector.diagnose:
-        result.pop("failing", None)
         return result
     raised = {w.category.__name__ for w in caught if issubclass(w.category, SobolevWarning)}
     return result | {"warned": sorted(raised), "seconds": round(seconds, 3)}

@@ -78,7 +78,7 @@ DESIGNS = (
     Design("Liang, n = 500", _synthetic(make_liang, 500)),
     Design("AR(1) 0.9, 200 columns", _with_response(_chain, 200)),
     Design("equicorrelated 0.5, half binary", _with_response(_binary, 200)),
-    Design("multivariate t(3)", _with_response(_common_scale, 200), correct=False),
-    Design("t(3) factor and columns", _with_response(_own_scale, 200), correct=False),
-    Design("mixed types", _with_response(_mixed, 200), correct=False),
+    Design("multivariate t(3)", _with_response(_common_scale, 200)),
+    Design("t(3) factor and columns", _with_response(_own_scale, 200)),
+    Design("mixed types", _with_response(_mixed, 200)),
 )

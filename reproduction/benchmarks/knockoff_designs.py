@@ -16,15 +16,10 @@ Data = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Design:
-    """Rows, response and which columns matter, from a seed.
-
-    ``correct`` says that the default conditional model holds: normal columns, so that linear means
-    and one distribution of residuals are right.
-    """
+    """Rows, response and which columns matter, from a seed."""
 
     name: str
     draw: Callable[[int], Data]
-    correct: bool = True
 
 
 def chain(rng: np.random.Generator, n: int, p: int, rho: float) -> np.ndarray:

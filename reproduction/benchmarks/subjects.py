@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from reproduction.engine import Record, Settings, Task
-from reproduction.markdown import markdown_table
-from reproduction.paper.simulations import counts_below, null_counts, rates
+from reproduction.markdown import markdown_table, mean_cell
+from reproduction.paper.simulations import null_counts, rates, share_cells
 from sobolev import HRTSelector
 from sobolev.inference import Forward
 
@@ -103,19 +103,10 @@ def table(rows: Sequence[Record]) -> str:
 
 
 def _summary(found: Sequence[Record]) -> list[str]:
-    counts = np.array([r["n_null"] for r in found], dtype=float)
-    cells = [str(len(found))]
-    for level in LEVELS:
-        below = np.array([counts_below(r)[level] for r in found], dtype=float)
-        share = below.sum() / counts.sum()
-        error = np.sqrt(np.sum((below - share * counts) ** 2)) / counts.sum()
-        sign = "" if share <= level + 2.576 * error else "**"
-        cells.append(f"{sign}{share:.4f}{sign} ({level + 2.576 * error:.4f})")
-    fdp = np.array([r["fdp"] for r in found])
     power = [r["tpr"] for r in found if "tpr" in r]
-    scale = np.sqrt(max(1, fdp.size - 1))
-    cells.append(f"{fdp.mean():.3f} ± {fdp.std() / scale:.3f}")
-    return [*cells, f"{np.mean(power):.3f}" if power else "–"]
+    shares = share_cells(found, LEVELS)
+    rate = mean_cell([r["fdp"] for r in found])
+    return [str(len(found)), *shares, rate, mean_cell(power) if power else "–"]
 
 
 def text(rows: Sequence[Record]) -> str:

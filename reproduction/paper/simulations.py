@@ -22,7 +22,6 @@ FDR = 0.1
 ORACLE = "the true function"
 # Levels at which null p-values are counted; records that name no levels have the first ones.
 LEVELS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5)
-FIRST_LEVELS = (0.001, 0.01, 0.05, 0.1, 0.5)
 # The statistics of the tests that keep their own number of columns, for the benchmark of the test.
 STATISTICS = {
     "ConvexSIC": ("risk", "witness"),
@@ -158,13 +157,28 @@ def null_counts(selector: Any, true: np.ndarray) -> Record:
         "levels": list(LEVELS),
         "below": [int(np.count_nonzero(null < level)) for level in LEVELS],
         "n_null": int(null.size),
-        "failing": len(selector.diagnostics_.failing) if selector.diagnostics_ else 0,
     }
 
 
 def counts_below(record: Record) -> dict[float, int]:
     """From a level to the number of null p-values below it."""
-    return dict(zip(record.get("levels", FIRST_LEVELS), record["below"], strict=True))
+    return dict(zip(record["levels"], record["below"], strict=True))
+
+
+def share_cells(records: Sequence[Record], levels: Sequence[float]) -> list[str]:
+    """The share of null p-values below each level, with its 99 % limit; bold beyond it.
+
+    The limit is the level plus 2.576 standard errors between data sets.
+    """
+    counts = np.array([record["n_null"] for record in records], dtype=float)
+    cells = []
+    for level in levels:
+        below = np.array([counts_below(record)[level] for record in records], dtype=float)
+        share = below.sum() / counts.sum()
+        limit = level + 2.576 * np.sqrt(np.sum((below - share * counts) ** 2)) / counts.sum()
+        sign = "" if share <= limit else "**"
+        cells.append(f"{sign}{share:.4f}{sign} ({limit:.4f})")
+    return cells
 
 
 def halves(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

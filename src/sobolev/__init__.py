@@ -42,6 +42,7 @@ _MODULES = (
     "report",
     "responses",
     "streaming",
+    "tables",
     "targets",
 )
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from sobolev._typing import Array, Index, Mask
-from sobolev.criterion import Groups, parse_groups
+from sobolev.criterion import Groups, adjusted_groups
 from sobolev.exceptions import ConstantColumnWarning
 from sobolev.selection import select
 from sobolev.validation import list_some, take_rows
@@ -115,12 +115,18 @@ def report_constant(varying: Mask, names: Any, stacklevel: int) -> None:
     )
 
 
-def varying_groups(groups: Any, varying: Mask, names: Any) -> Groups | None:
-    """The groups of the user without constant columns."""
-    if groups is None:
+def varying_groups(groups: Any, varying: Mask, names: Any, adjust: Any = None) -> Groups | None:
+    """The groups of the user without constant columns; columns of ``adjust`` are in no group.
+
+    None: every column is a group of its own.
+    """
+    if groups is None and adjust is None:
         return None
     labels = None if names is None else [str(name) for name in names]
-    return parse_groups(groups, varying.size, labels).restrict(np.flatnonzero(varying))
+    found = adjusted_groups(groups, adjust, varying.size, labels).restrict(np.flatnonzero(varying))
+    if not found.n_groups:
+        raise ValueError("adjust names all columns of X that vary; leave one or more to be ranked.")
+    return None if groups is None and not found.adjusted.any() else found
 
 
 def used_rows(estimator: Any, X: Array, y: Any, p: Array) -> tuple[Array, Any, Array, Folds]:

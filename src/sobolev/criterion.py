@@ -58,7 +58,7 @@ def normalized_importances(squared_gradients: Array, epsilon: float = 0.0) -> Ar
     beta = np.sqrt(np.maximum(squared_gradients, 0.0) + epsilon)
     total = beta.sum()
     if total == 0.0:
-        return np.full(beta.shape, 1.0 / beta.size)
+        return np.full(beta.shape, 1.0 / max(beta.size, 1))
     return beta / total
 
 
@@ -172,6 +172,8 @@ def mirror_step(
 class Groups:
     """Groups of features, disjoint or overlapping, that enter or leave the critic together.
 
+    A feature in no group is not penalised and has no importance: the critic is adjusted for it.
+
     Parameters
     ----------
     membership : sparse array of shape (n_groups, n_features)
@@ -198,6 +200,19 @@ class Groups:
         """Number of groups that contain each feature."""
         return np.asarray(self.membership.sum(axis=0)).ravel().astype(np.intp)
 
+    @property
+    def adjusted(self) -> Mask:
+        """Features in no group, which are not penalised."""
+        return self.n_memberships == 0
+
+    @property
+    def only_adjust(self) -> bool:
+        """Whether the groups are single features in their order, beside some in no group."""
+        others = np.flatnonzero(~self.adjusted)
+        is_single = np.array_equal(self.membership.indptr, np.arange(self.n_groups + 1))
+        ordered = is_single and np.array_equal(self.membership.indices, others)
+        return ordered and others.size < self.membership.shape[1]
+
     def squared_gradients(self, per_feature: Array) -> Array:
         """Sums of the squared gradients over the features of each group."""
         return self.membership @ per_feature
@@ -221,6 +236,11 @@ class Groups:
         kept = sp.csr_array(self.membership[:, columns])
         alive = np.flatnonzero(kept.sum(axis=1) > 0)
         return Groups(kept[alive], [self.names[i] for i in alive])
+
+    def without(self, columns: Index) -> Groups:
+        """Remove the groups that contain any of the columns, which are then in no group."""
+        alive = np.flatnonzero(self.membership[:, columns].sum(axis=1) == 0)
+        return Groups(self.membership[alive], [self.names[i] for i in alive])
 
 
 def parse_groups(
@@ -269,7 +289,7 @@ def parse_groups(
     for k, (name, group) in enumerate(zip(names, members, strict=True)):
         if isinstance(group, (str, Integral)):
             raise TypeError(f"group {name!r} is {group!r}; pass a list of columns, [{group!r}].")
-        found = sorted({_column(c, name, n_features, position) for c in group})
+        found = sorted({_column(c, f"group {name!r}", n_features, position) for c in group})
         if not found:
             raise ValueError(f"group {name!r} is empty; it needs at least one column.")
         rows += [k] * len(found)
@@ -280,6 +300,44 @@ def parse_groups(
     names += [f"x{j}" if feature_names is None else str(feature_names[j]) for j in alone]
     membership = sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(names), n_features))
     return Groups(membership, names)
+
+
+def adjusted_groups(
+    feature_groups: GroupsLike | None,
+    adjust: Any,
+    n_features: int,
+    feature_names: Sequence[str] | None = None,
+) -> Groups:
+    """Groups of the features that are penalised.
+
+    A group with a column that ``adjust`` names is left out, so its columns are not penalised unless
+    they are in another group.
+
+    Parameters
+    ----------
+    feature_groups : mapping, sequence of sequences or None
+        As in :func:`parse_groups`; None is no group.
+    adjust : sequence of int or str, or None
+        Columns by position or name.
+    n_features : int
+        Number of columns of X.
+    feature_names : sequence of str, optional
+        Names of the columns.
+
+    Returns
+    -------
+    Groups
+
+    Examples
+    --------
+    >>> from sobolev.criterion import adjusted_groups
+    >>> groups = adjusted_groups(None, ["age"], 3, ["dose", "age", "gene"])
+    >>> groups.names, groups.adjusted.tolist()
+    (['dose', 'gene'], [False, True, False])
+    """
+    given = [] if feature_groups is None else feature_groups
+    columns = parse_columns(adjust, n_features, feature_names, "adjust")
+    return parse_groups(given, n_features, feature_names).without(columns)
 
 
 def disjoint_groups(
@@ -304,25 +362,58 @@ def disjoint_groups(
     }
 
 
-def _column(column: Any, group: str, n_features: int, position: Mapping[str, int]) -> int:
+def parse_columns(
+    columns: Any, n_features: int, feature_names: Sequence[str] | None, parameter: str
+) -> Index:
+    """Positions of columns that a parameter names or numbers, in increasing order.
+
+    Parameters
+    ----------
+    columns : sequence of int or str, or None
+        Columns by position or name; None is no column.
+    n_features : int
+        Number of columns of X.
+    feature_names : sequence of str or None
+        Names of the columns, for columns given by name.
+    parameter : str
+        Name of the parameter, for messages.
+
+    Returns
+    -------
+    array of int
+
+    Examples
+    --------
+    >>> from sobolev.criterion import parse_columns
+    >>> parse_columns(["age", 0], 3, ["sex", "dose", "age"], "adjust")
+    array([0, 2])
+    """
+    if columns is None:
+        return np.zeros(0, dtype=np.intp)
+    if isinstance(columns, (str, Integral)):
+        raise TypeError(f"{parameter}={columns!r} must be a list of columns, [{columns!r}].")
+    position = {} if feature_names is None else {name: i for i, name in enumerate(feature_names)}
+    found = {_column(c, parameter, n_features, position) for c in columns}
+    return np.array(sorted(found), dtype=np.intp)
+
+
+def _column(column: Any, where: str, n_features: int, position: Mapping[str, int]) -> int:
     if isinstance(column, Integral) and not isinstance(column, bool):
         index = int(column)
         if not -n_features <= index < n_features:
             raise ValueError(
-                f"group {group!r} names column {column}, but X has {n_features} columns "
+                f"{where} names column {column}, but X has {n_features} columns "
                 f"(0 to {n_features - 1})."
             )
         return index % n_features
     if isinstance(column, str):
         if column not in position:
             raise ValueError(
-                f"group {group!r} names column {column!r}, but X has no such column; "
+                f"{where} names column {column!r}, but X has no such column; "
                 "pass a DataFrame with that column or use positions."
             )
         return position[column]
-    raise TypeError(
-        f"group {group!r} contains {column!r}; give columns by position (int) or name (str)."
-    )
+    raise TypeError(f"{where} contains {column!r}; give columns by position (int) or name (str).")
 
 
 @dataclass(frozen=True)

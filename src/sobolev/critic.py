@@ -191,6 +191,16 @@ def told_type(estimator: Any) -> Any:
     return clone(estimator).set_params(target=told)
 
 
+def told_covariates(estimator: Any, columns: Index) -> Any:
+    """A copy that is adjusted for the columns, if it has a parameter ``adjust`` that is None."""
+    if not columns.size or isinstance(estimator, FrozenEstimator):
+        return estimator
+    parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    if parameters.get("adjust", columns) is not None:
+        return estimator
+    return clone(estimator).set_params(adjust=columns.tolist())
+
+
 def as_critic(estimator: Any) -> Any:
     """The estimator itself if it keeps the protocol, otherwise an adapter around it."""
     if isinstance(estimator, FrozenEstimator):

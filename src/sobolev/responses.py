@@ -160,8 +160,6 @@ def read_training(
     kind: str = "auto",
     holdout: tuple[Any, Any] | None = None,
     sample_weight: Any = None,
-    *,
-    gaps: bool = True,
 ) -> tuple[Array, Response, Array, int | None]:
     """The door of a selector: checked rows and their response.
 
@@ -178,12 +176,11 @@ def read_training(
         Further rows, which are put behind the others.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
-    gaps : bool, default=True
-        Whether X may have missing cells.
 
     Returns
     -------
     X : array of float, shape (n, d)
+        With NaN for missing cells.
     response : Response
     weights : array of shape (n,)
         Probabilities of the rows, without those of ``holdout``.
@@ -193,12 +190,12 @@ def read_training(
     X, y = take_response(X, y)
     names = () if y is None else response_names(y)
     values = y.values if isinstance(y, Response) else y
-    X, plain, weights = validate_training(estimator, X, values, sample_weight, gaps=gaps)
+    X, plain, weights = validate_training(estimator, X, values, sample_weight, gaps=True)
     if holdout is None:
         response = y if isinstance(y, Response) else read_response(plain, kind, names=names)
         return X, response, weights, None
     X_test, y_test = take_response(*holdout)
-    X_test = validate_rows(estimator, X_test, reset=False, gaps=gaps)
+    X_test = validate_rows(estimator, X_test, reset=False, gaps=True)
     y_test = plain_target(y_test)
     if len(X_test) != len(y_test):
         raise ValueError(

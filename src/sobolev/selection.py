@@ -11,7 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index, Mask
-from sobolev.summary import SummaryMixin
+from sobolev.criterion import adjusted_groups
+from sobolev.summary import ADJUSTED, SummaryMixin
+from sobolev.validation import feature_names
 
 
 def select(
@@ -83,9 +85,10 @@ def _count(n_features_to_select: Any, d: int) -> int:
 class SICSelectorMixin(SummaryMixin, SelectorMixin):
     """Selector methods for an estimator with ``feature_importances_``.
 
-    The estimator must have the parameters ``n_features_to_select`` and ``threshold``.
+    The estimator must have the parameters ``n_features_to_select``, ``threshold`` and ``adjust``.
     """
 
+    adjust: Any
     n_features_to_select: int | float | None
     threshold: float | None
     feature_importances_: Array
@@ -111,7 +114,11 @@ class SICSelectorMixin(SummaryMixin, SelectorMixin):
     def _notes(self) -> dict[int, str]:
         screened = getattr(self, "screening_", None) is not None
         note = "constant, or left out by screening" if screened else "constant"
-        return dict.fromkeys(np.flatnonzero(~self.standardizer_.varying).tolist(), note)
+        names = feature_names(self)
+        adjusted = adjusted_groups(self.feature_groups, self.adjust, len(names), names).adjusted
+        return dict.fromkeys(
+            np.flatnonzero(~self.standardizer_.varying).tolist(), note
+        ) | dict.fromkeys(np.flatnonzero(adjusted).tolist(), ADJUSTED)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,6 +17,8 @@ from sobolev.validation import feature_names, list_some
 MAX_NAMED, MAX_ROWS = 8, 20
 # The note of a selected feature for which the level is not assured.
 NOT_ASSURED = "not assured"
+# The note of a covariate begins with this.
+ADJUSTED = "adjusted for"
 
 
 def feature_units(feature_groups: Any, names: list[str]) -> dict[str, Index]:
@@ -37,6 +39,22 @@ def not_assured(table: pd.DataFrame) -> list[str]:
         return []
     in_doubt = table["note"].fillna("").str.contains(NOT_ASSURED, regex=False)
     return [str(name) for name in table.loc[table["selected"] & in_doubt, "feature"]]
+
+
+def without_covariates(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of a selector without the covariates, which are neither ranked nor tested."""
+    return table[~_adjusted(table)].reset_index(drop=True)
+
+
+def covariate_names(table: pd.DataFrame) -> list[str]:
+    """The covariates in the table of a selector."""
+    return [str(name) for name in table.loc[_adjusted(table), "feature"]]
+
+
+def _adjusted(table: pd.DataFrame) -> pd.Series:
+    if "note" not in table:
+        return pd.Series(False, index=table.index)
+    return table["note"].fillna("").str.startswith(ADJUSTED)
 
 
 def units_of(selector: Any) -> dict[str, Index]:
@@ -60,6 +78,7 @@ def headline(table: pd.DataFrame, fdr: float | None) -> str:
     >>> headline(pd.DataFrame({"feature": ["a", "b"], "selected": [True, False]}), fdr=0.1)
     '1 of 2 features at FDR 10 %: a'
     """
+    table = without_covariates(table)
     names = [str(name) for name in table.loc[table["selected"], "feature"]]
     level = "by importance" if fdr is None else f"at FDR {100 * fdr:g} %"
     if not names:
@@ -88,8 +107,9 @@ class SummaryMixin:
         Returns
         -------
         DataFrame
-            With the columns feature, kind ("numeric" or "group"), importance, the evidence of the
-            selector (statistic, pvalue and qvalue, or W and qvalue), selected and note.
+            With the columns feature, kind ("numeric", "categorical" or "group"), importance, the
+            evidence of the selector (statistic, pvalue and qvalue, or W and qvalue), selected and
+            note.
         """
         check_is_fitted(self, "feature_importances_")
         units = units_of(self)
@@ -100,7 +120,7 @@ class SummaryMixin:
         table = pd.DataFrame(
             {
                 "feature": list(units),
-                "kind": ["numeric" if c.size == 1 else "group" for c in units.values()],
+                "kind": self._kinds(units),
                 "importance": shares,
                 **evidence,
                 "selected": self._selected_units(list(units.values()), shares),
@@ -112,6 +132,13 @@ class SummaryMixin:
         return table.sort_values(
             keys, ascending=[key == "pvalue" for key in keys], kind="stable", ignore_index=True
         )
+
+    def _kinds(self, units: dict[str, Index]) -> list[str]:
+        """The kind of each feature."""
+        known = self.table_.kinds if hasattr(self, "table_") else {}
+        return [
+            known.get(name, "numeric" if own.size == 1 else "group") for name, own in units.items()
+        ]
 
     def _evidence(self) -> dict[str, Array]:
         """Columns of the table beside the importances, one entry for each column of X."""
@@ -150,6 +177,14 @@ class SummaryMixin:
         response = getattr(self, "response_", None)
         read = "" if response is None else f"<p>{escape(response.sentence)}</p>"
         return f"<p><strong>{title}</strong></p>{read}{shown.to_html(index=False)}{more}"
+
+
+def with_missing(notes: dict[int, str], shares: Array) -> dict[int, str]:
+    """Notes by position of a column, with the share of missing cells of each column behind."""
+    found = dict(notes)
+    for j in np.flatnonzero(shares):
+        found[int(j)] = "; ".join(filter(None, [found.get(int(j)), f"{shares[j]:.0%} missing"]))
+    return found
 
 
 def _joined(notes: dict[int, str], columns: Index) -> str:

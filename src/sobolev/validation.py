@@ -167,8 +167,8 @@ def not_numbers(columns: list[Any]) -> str:
     """Error message for columns that are not numeric."""
     shown = list_some([repr(name) for name in columns])
     return (
-        f"X has columns that are not numbers: {shown}. Encode them (for example with "
-        "pandas.get_dummies, one group of columns for each variable) or drop them."
+        f"X has columns that are not numbers: {shown}. HRTSelector and KnockoffSelector take them "
+        "as they are; elsewhere encode them (sobolev.tables.prepare(table).X) or drop them."
     )
 
 
@@ -221,10 +221,10 @@ def reject_non_finite(X: Array, original: Any, *, gaps: bool = False) -> None:
     )
 
 
-def list_some(names: Sequence[str], most: int = 5) -> str:
+def list_some(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
     """The first names of a list for a message, and the number of further ones."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return between.join(names[:most]) + more
 
 
 def take_rows(y: Any, rows: Any) -> Any:

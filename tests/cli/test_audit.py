@@ -81,7 +81,7 @@ def test_categories_are_audited_as_a_whole(run, table):
 def test_a_stopped_audit_goes_on(run, small, here, monkeypatch):
     fits, fit = [], HRTSelector.fit
 
-    def stopping(self, X, y):
+    def stopping(self, X, y=None):
         if len(fits) == 2:
             fits.append("stop")
             raise KeyboardInterrupt

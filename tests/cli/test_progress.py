@@ -62,7 +62,7 @@ def test_warnings_are_told_once_and_by_class():
 
 def test_only_errors_of_the_target_are_explained(run, table, monkeypatch):
     def fail(error):
-        def fit(self, X, y):
+        def fit(self, X, y=None):
             raise error("y holds the label 'rare', unseen in fit")
 
         monkeypatch.setattr(HRTSelector, "fit", fit)

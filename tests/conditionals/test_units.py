@@ -270,6 +270,26 @@ def test_a_feature_is_named_after_at_most_three_columns():
     assert [feature.name for feature in found] == ["Energy, TotalEnergy, Spin and 1 more", "Mass"]
 
 
+def test_one_hot_columns_are_recognised_by_their_names():
+    rng = np.random.default_rng(0)
+    site = rng.integers(0, 4, 200)
+    hot = (site[:, None] == [1, 2, 3]).astype(float)  # the first category was dropped
+    sex = rng.integers(0, 2, 200)
+    X = np.column_stack([hot, sex == 0, sex == 1, rng.integers(0, 2, (200, 2))])
+    names = ["site_b", "site_c", "site_d", "sex=female", "sex=male", "drug_1", "drug_2"]
+    found = features(X, None, names, "join")
+    assert [feature.name for feature in found] == ["site", "sex", "drug_1", "drug_2"]
+    assert [feature.note for feature in found][:2] == [
+        "categories: b / c / d",
+        "categories: female / male",
+    ]
+    assert len(features(X, None, names, "keep")) == 7
+    assert len(features(X[:, :3], None, ["b", "c", "d"], "join")) == 3
+    rare = np.zeros((200, 2))
+    rare[:3, 0] = rare[5:9, 1] = 1  # never together, but that may be chance
+    assert len(features(rare, None, ["gene_1", "gene_2"], "join")) == 2
+
+
 def test_large_tables_take_a_moment():
     """Measured 0.01 s and 0.25 s on one core; ten times as long allows for a busy machine."""
     for shape, most in (((500, 50), 0.1), ((1000, 500), 2.5)):

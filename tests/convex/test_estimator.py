@@ -325,7 +325,7 @@ def changed(value):
         (changed(np.nan), Y, "NaN .*'gene2'.*impute or drop"),
         (changed(np.inf), Y, "infinity .*'gene2'.*impute or drop"),
         (changed(np.nan).to_numpy(), Y, "NaN .*column 2"),
-        (pd.DataFrame(X, columns=NAMES).assign(gene5="text"), Y, "'gene5'.*get_dummies"),
+        (pd.DataFrame(X, columns=NAMES).assign(gene5="text"), Y, "'gene5'.*tables.prepare"),
         (X.astype(str).astype(object) + "x", Y, "not numbers: 0, 1"),
         (X, np.full(N, 2.0), "y is constant"),
         (X, ["a"] * N, "y has one class"),

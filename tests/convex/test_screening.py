@@ -104,7 +104,7 @@ def test_a_column_that_was_no_candidate_joins(monkeypatch):
     monkeypatch.setattr(
         fitting,
         "candidates",
-        lambda s, keep: everything[(everything != strong) & (everything != 1)],
+        lambda s, keep, **_: everything[(everything != strong) & (everything != 1)],
     )
     settings = Settings(LandmarkMap(), Alternating(rounds=2), screen=12)
     fit = fit_critic(sample, settings, 0.1)

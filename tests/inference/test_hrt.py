@@ -16,6 +16,7 @@ from sobolev.exceptions import SobolevWarning
 from sobolev.inference import Forward, HRTSelector, MonteCarlo, Split, hrt_test
 from sobolev.inference.multiple_testing import null_share, qvalues
 from sobolev.inference.replacements import null_table
+from sobolev.inference.trial import with_every_class
 from sobolev.neural import Optimizer, SmallCritic
 from sobolev.neural.evaluation import MAX_REFERENCE
 
@@ -249,7 +250,10 @@ def test_storey_and_yekutieli():
 
 
 # A row of weight two is one observation that counts twice, not two independent ones.
-NOT_REPEATED = {"check_sample_weight_equivalence_on_dense_data": "weights are not repetitions"}
+NOT_REPEATED = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "weights are not repetitions"
+    for kind in ("dense", "sparse")
+}
 
 
 @parametrize_with_checks(
@@ -298,3 +302,22 @@ def test_algorithm_4_as_printed_is_one_setting():
     smallest = 1 / 1001
     assert quick.pvalues_.min() >= smallest - 1e-12
     np.testing.assert_allclose(np.round(quick.pvalues_ * 1001), quick.pvalues_ * 1001, atol=1e-6)
+
+
+def test_the_first_fit_sees_every_class():
+    rng = np.random.default_rng(0)
+    y = np.array(["a"] * 50 + ["b"] * 3 + ["c"] * 2)
+    for _ in range(100):
+        order = rng.permutation(55)
+        found = with_every_class(order, 20, y)
+        assert sorted(found) == list(range(55))
+        assert set(y[found[:20]]) == {"a", "b", "c"}
+        if set(y[order[:20]]) == {"a", "b", "c"}:
+            np.testing.assert_array_equal(found, order)
+    groups = np.repeat(np.arange(11), 5)
+    found = with_every_class(np.arange(11), 4, y, groups)
+    assert set(y[np.isin(groups, found[:4])]) == {"a", "b", "c"}
+    np.testing.assert_array_equal(with_every_class(np.arange(55), 20, np.arange(55.0)), range(55))
+    X = rng.normal(size=(55, 4))
+    for seed in range(5):
+        HRTSelector(ConvexSIC(lam=0.1), random_state=seed).fit(X, y)

@@ -5,6 +5,7 @@ import pytest
 
 from reproduction import BENCH, OTHERS, __main__, load_study, pages
 from reproduction.benchmarks import (
+    genomics,
     hrt,
     hrt_speed,
     knockoffs,
@@ -15,6 +16,7 @@ from reproduction.benchmarks import (
     survival,
 )
 from reproduction.engine import append_record, perform
+from reproduction.paper.simulations import LEVELS
 
 
 @pytest.mark.parametrize("name", [*BENCH, *OTHERS])
@@ -112,6 +114,24 @@ def test_survival_resumes_and_renders(run, results):
     assert "| linear, 30 % censored | Cox lasso, knockoffs | " in text
     assert "| no effect, 30 % censored | HRT, lasso of the scores | " in text
     assert "| whas500, 500 × 14, 57 % censored | Cox lasso, knockoffs | " in text
+
+
+def test_genomics_measures_and_renders(run, results):
+    (record,) = run("genomics", "--quick", "--only", "windows")
+    assert record["tested"] == 8  # of 12 windows, four have a variant that matters
+    assert record["small"] == sorted(record["small"])
+    assert "| genotypes, windows of 5 | " in results()
+
+
+def test_simulated_genotypes_and_counts():
+    X, _, _ = genomics.genotypes(np.random.default_rng(0))
+    assert set(np.unique(X)) == {0.0, 1.0, 2.0}
+    near, far = (np.corrcoef(X[:, 30], X[:, 30 + lag])[0, 1] for lag in (1, 25))
+    assert near > 0.4 > 0.25 > abs(far)
+    counts, _, causal = genomics.counts(np.random.default_rng(0))
+    assert counts.shape == (genomics.N_ROWS, genomics.N_GENES)
+    assert counts.nnz < 0.4 * genomics.N_ROWS * genomics.N_GENES
+    assert ((counts[:, causal] != 0).sum(axis=0) >= 10).all()
 
 
 @pytest.mark.parametrize("censored", survival.CENSORED)
@@ -213,16 +233,18 @@ def test_a_data_set_of_the_test_is_measured_in_one_place():
 def test_calibration_says_what_fails():
     design = hrt.DESIGNS[0]
     records = [
-        {"design": design.name, "method": hrt.DEFAULT, "seed": seed, "n_null": 40, "failing": 0}
+        {"design": design.name, "method": hrt.DEFAULT, "seed": seed, "n_null": 40}
         for seed in range(50)
     ]
-    for below, verdict in (([0, 0, 2, 4, 20], "holds"), ([1, 3, 8, 10, 25], "fails")):
-        found = [r | {"below": below} for r in records]
-        found[0]["below"] = [0, 0, below[2] + 1, 4, 20]  # some spread between data sets
+    for below, verdict in (
+        ([0, 0, 0, 2, 4, 20], "holds"),
+        ([0, 0, 3, 8, 10, 25], "fails"),  # at 0.05
+        ([0, 1, 1, 2, 4, 20], "fails"),  # at 0.005
+    ):
+        found = [r | {"levels": list(LEVELS), "below": below} for r in records]
+        found[0]["below"] = [0, 0, 0, below[3] + 1, 10, 20]  # some spread between data sets
         assert verdict in hrt.calibration([design], found)
-    assert "too conservative" in hrt.calibration(
-        [design], [r | {"below": [0] * 5} for r in records]
-    )
+        assert (verdict == "fails") == ("outside" in hrt.verdicts([design], found))
 
 
 def test_the_plain_loop_finds_the_pvalues_of_the_tables():

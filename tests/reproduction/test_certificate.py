@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, clone
 from reproduction import load_study
 from reproduction.benchmarks import certificate, certificate_report, gcm, real_tables
 from reproduction.engine import perform
-from reproduction.paper.simulations import FIRST_LEVELS, LEVELS, counts_below
 from sobolev.inference.planting import KINDS, SHAPES
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -173,14 +172,6 @@ def test_columns_without_a_unit_are_on_their_own():
     assert [u.tolist() for u in certificate.unit_positions(Selector(), 3)] == [[0], [1], [2]]
     Selector.units_ = {"pair": np.array([2, 0])}
     assert [u.tolist() for u in certificate.unit_positions(Selector(), 3)] == [[2, 0], [1]]
-
-
-def test_records_of_other_levels_are_read():
-    assert counts_below({"below": [0, 1, 2, 3, 4]}) == dict(
-        zip(FIRST_LEVELS, range(5), strict=True)
-    )
-    record = {"levels": list(LEVELS), "below": [0, 1, 2, 3, 4, 5]}
-    assert counts_below(record)[0.005] == 1
 
 
 # -- study and page --------------------------------------------------------------------------------

@@ -15,13 +15,12 @@ from sobolev.cli.ending import one_line
 from sobolev.cli.output import AUDIT_FILES, choose_folder
 from sobolev.cli.running import (
     LOG,
+    check_table,
     choose,
-    facts,
     forget,
     keep_order,
     stem,
     tell_preparation,
-    use_groups,
 )
 from sobolev.cli.terminal import Reporter
 from sobolev.inference import AuditChoice, AuditResult
@@ -56,7 +55,7 @@ def run_audit(
         reporter.stage("reading")
         data = prepare(read_table(path, **reading), targets, **columns)
         tell_preparation(data, reporter)
-        use_groups(selector, data)
+        check_table(selector, data)
         if columns.get("blocks_of"):
             keep_order(selector)
         choice = choose(
@@ -69,7 +68,8 @@ def run_audit(
             "chosen": choice.label,
             "tried": choice.sentence,
             "targets": list(data.targets),
-            "data": facts(path, data) | {"rows": len(data.X), "features": len(data.variables)},
+            "data": {"name": path.name, **data.facts}
+            | {"rows": len(data.X), "features": len(data.variables) - len(data.adjusted)},
             "settings": {"command": command, "seed": selector.random_state},
             "versions": versions(),
             "seconds": time.perf_counter() - begin,

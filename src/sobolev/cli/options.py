@@ -110,6 +110,14 @@ Top = Annotated[
 Exclude = Annotated[
     list[str] | None, _list("--exclude", help="Columns to leave out; * matches any text.")
 ]
+Adjust = Annotated[
+    list[str] | None,
+    _list(
+        "--adjust",
+        help="Covariates, such as age,sex,batch: always in the model, neither penalised nor "
+        "tested.",
+    ),
+]
 Groups = Annotated[
     list[str] | None,
     _list(
@@ -199,6 +207,14 @@ NotNa = Annotated[
     list[str] | None,
     _list("--not-na", metavar="TEXT", help="A text that is no missing value, such as NA."),
 ]
+OfferMissing = Annotated[
+    list[str] | None,
+    _list(
+        "--offer-missing",
+        metavar="COLS",
+        help="Columns whose missingness is a feature of its own; '*' for all.",
+    ),
+]
 Permutations = Annotated[int, typer.Option(min=1, help="Number of permutations of the rows.")]
 Blocks = Annotated[str | None, typer.Option(help="Column of batches: permute only within them.")]
 Simulation = Annotated[Simulated, typer.Argument(help="Which data.", show_default=False)]
@@ -239,6 +255,7 @@ COLUMNS: Shared = {
     "categorical": (Categorical, None),
     "keep": (Keep, None),
     "missing": (MissingOption, Missing.draw),
+    "offer_missing": (OfferMissing, None),
     "response": (ResponseOption, "auto"),
     "event": (Event, None),
 }
@@ -258,6 +275,7 @@ OUTPUT: Shared = {
 }
 AUDIT_OUTPUT = OUTPUT | {"format": (AuditFormatOption, AuditFormat.table)}
 GROUPS: Shared = {
+    "adjust": (Adjust, None),
     "groups": (Groups, None),
     "subject": (Subject, None),
     "blocks_of": (BlocksOf, None),

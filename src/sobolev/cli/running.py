@@ -110,7 +110,7 @@ def run(
         reporter.stage("reading")
         data = prepare(read_table(path, **reading), targets, **columns)
         tell_preparation(data, reporter)
-        use_groups(selector, data)
+        check_table(selector, data)
         if columns.get("blocks_of"):
             keep_order(selector)
         choice, log = None, None if folder is None else folder / LOG
@@ -126,14 +126,14 @@ def run(
         for text in said:
             reporter.say(f"warning: {text}")
         reporter.stage("report")
-        asked = {name: value for name, value in columns.items() if value and name != "reference"}
+        told = ("reference", "adjust")  # by the result itself
+        asked = {name: value for name, value in columns.items() if value and name not in told}
         result = make_result(
             selector,
-            data.filled(),
+            data,
             data.response,
             targets=data.targets,
-            kinds=data.kinds,
-            data=facts(path, data),
+            data={"name": path.name},
             settings=asked | {"command": command},
             warnings=[*data.notes, *said],
             seconds=time.perf_counter() - begin,
@@ -156,19 +156,25 @@ def stem(path: Path) -> str:
     return path.name.split(".")[0] or "data"
 
 
-def use_groups(selector: Any, data: Prepared) -> None:
-    """Tell the selector which columns belong together, and refuse rows that do if it cannot."""
-    if data.groups is not None and not hasattr(selector, "fdr"):
+def check_table(selector: Any, data: Prepared) -> None:
+    """Refuse what a ranking cannot do, and tell it which columns belong together."""
+    if data.groups is not None and is_ranking(selector):
         raise ValueError(
             "--subject and --blocks-of belong to --method hrt; a ranking takes rows as independent."
         )
     top = selector.get_params(deep=False).get("n_features_to_select")
-    if top is not None and top > len(data.variables):
-        raise ValueError(f"--top {top} is more than the {len(data.variables)} features.")
-    if data.has_groups:
+    n_features = len(data.variables) - len(data.adjusted)
+    if top is not None and top > n_features:
+        raise ValueError(f"--top {top} is more than the {n_features} features.")
+    if is_ranking(selector) and data.adjusted:
+        selector.set_params(adjust=[j for name in data.adjusted for j in data.variables[name]])
+    if is_ranking(selector) and data.has_groups:
         selector.set_params(feature_groups=dict(data.variables))
-    if isinstance(selector, HRTSelector) and data.has_groups:
-        selector.set_params(estimator__feature_groups=dict(data.variables))
+
+
+def is_ranking(selector: Any) -> bool:
+    """Whether the method is rank: a critic alone, without tests."""
+    return not hasattr(selector, "fdr")
 
 
 def keep_order(selector: Any) -> None:
@@ -179,17 +185,15 @@ def keep_order(selector: Any) -> None:
 
 def fit(selector: Any, data: Prepared) -> bool:
     """Fit the selector; False if it was interrupted after a first ranking."""
-    is_critic = hasattr(selector, "target")  # --method rank
-    if is_critic:
-        selector.set_params(target="typed")  # as the response was read
     try:
         with explaining_rare_classes(selector, data):
-            if is_critic:
+            if is_ranking(selector):
+                selector.set_params(target="typed")  # as the response was read
                 selector.fit(data.filled(), data.y, **data.beside)
             else:
-                selector.fit(data.X, data.response, **data.beside)
+                selector.fit(data)
     except KeyboardInterrupt:
-        if not hasattr(selector, "feature_importances_"):
+        if not hasattr(getattr(selector, "encoded_", selector), "feature_importances_"):
             raise
         return False
     return True
@@ -210,9 +214,7 @@ def choose(
         with marking(log, command), listening(reporter), explaining_rare_classes(selector, data):
             choice = audit_and_choose(
                 selector,
-                data.X,
-                data.response,
-                groups=data.groups,
+                data,
                 n_repeats=REPEATS if repeats is None else repeats,
                 n_jobs=-1 if n_jobs is None else n_jobs,
                 random_state=selector.random_state,
@@ -260,17 +262,6 @@ def rarest(data: Prepared) -> str:
         for label, count in each.tail(3)[::-1].items()
     ]
     return f"classes of the target such as {list_some(found, 3)} are" if found else "values are"
-
-
-def facts(path: Path, data: Prepared) -> dict[str, Any]:
-    """What the report says about the file."""
-    return {
-        "name": path.name,
-        "rows_dropped": data.rows_read - len(data.X),
-        "columns": data.columns_read,
-        "categorical": sum(kind == "categorical" for kind in data.kinds.values()),
-        "set_aside": [{"column": name, "reason": reason} for name, reason in data.set_aside],
-    }
 
 
 def tell_preparation(data: Prepared, reporter: Reporter) -> None:

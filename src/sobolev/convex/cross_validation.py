@@ -58,8 +58,8 @@ def cross_validate(
     if data.by_moments(settings.map, settings.measure):
         if loose.screen is not None:
             assert isinstance(data, Rows)
-            data = data.columns(candidates(data, loose.screen))
-            loose = replace(loose, screen=None)
+            columns = candidates(data, loose.screen, always=loose.adjusted)
+            data, loose = data.columns(columns), loose.on_columns(columns)
         eta, parts = _fold_moments(data, loose, folds)
         return moment_risks(parts, loose, lams, eta, relaxed)
     assert isinstance(data, Rows)
@@ -116,8 +116,8 @@ def _fold_risks(
     """Held-out risks of one fold, (n_lams, n_refits)."""
     train = np.setdiff1d(np.arange(rows.n_rows), test)
     if settings.screen is not None:  # by the training rows: the others stay unseen
-        rows = rows.columns(candidates(rows, settings.screen, train))
-        settings = replace(settings, screen=None)
+        columns = candidates(rows, settings.screen, train, settings.adjusted)
+        rows, settings = rows.columns(columns), settings.on_columns(columns)
     inner = rows.rows(train)
     fit = fit_critic(inner, settings, REFERENCE_LAM)
     if settings.map.adapts:

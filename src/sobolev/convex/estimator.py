@@ -75,6 +75,10 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         encodings; with ``select=True`` the columns of y get importances, too.
     feature_groups : mapping or sequence of sequences, optional
         Groups of columns, by name or position, that share one importance.
+    adjust : sequence of str or int, optional
+        Covariates, by name or position: columns that are always in the critic. The gradient penalty
+        leaves them out, and they have no importance. A group with such a column is left out as a
+        whole.
     n_features_to_select : int, float or None, default=None
         Number of features to select, or the fraction of all features.
     threshold : float or None, default=None
@@ -93,7 +97,7 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
     Attributes
     ----------
     feature_importances_ : array of shape (d,)
-        eta, of sum one; zero for constant columns.
+        eta, of sum one; zero for constant columns and for those of ``adjust``.
     group_importances_ : array of shape (n_groups,)
         eta of each group, if ``feature_groups`` is given; their names are in ``group_names_``.
     target_importances_ : array of shape (n_outputs,)
@@ -159,6 +163,7 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
     measure: str = "product"
     target: Any = "auto"
     feature_groups: Any = None
+    adjust: Any = None
     n_features_to_select: int | float | None = None
     threshold: float | None = None
     cv: Any = 5

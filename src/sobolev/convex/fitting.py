@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from sobolev._typing import Array
+from sobolev._typing import Array, Index, Mask
 from sobolev.convex.feature_maps import BoundMap, MapSpec
 from sobolev.convex.quadratics import CoupledForms
 from sobolev.convex.rows import Data, Rows
@@ -25,7 +25,7 @@ from sobolev.convex.screening import (
     pair_strength,
 )
 from sobolev.convex.solvers import Alternating, Forms, Penalties, Solution, Solver
-from sobolev.criterion import Explanation, Groups, risk
+from sobolev.criterion import SMALLEST, Explanation, Groups, risk
 
 # The values of lam that cross-validation tries, from sparse to dense, and the value that is used
 # when no lam predicts held-out rows.
@@ -65,7 +65,7 @@ class Settings:
     rho, tau
         Weights of the penalties.
     groups : Groups or None
-        Groups of columns.
+        Groups of columns; a column in none of them is not penalised.
     measure : str
         Measure of the penalties.
     seed : int
@@ -94,6 +94,21 @@ class Settings:
     def penalties(self, lam: float) -> Penalties:
         """The weights of the penalties at one lam."""
         return Penalties(lam, self.rho, self.tau, self.solver.epsilons[-1])
+
+    @property
+    def adjusted(self) -> Index:
+        """The columns that are not penalised."""
+        return np.zeros(0, np.intp) if self.groups is None else np.flatnonzero(self.groups.adjusted)
+
+    @property
+    def penalised(self) -> Mask | slice:
+        """The columns that are penalised."""
+        return slice(None) if self.groups is None else ~self.groups.adjusted
+
+    def on_columns(self, columns: Index) -> Settings:
+        """Settings of a fit to some of the columns, all of them at once."""
+        groups = None if self.groups is None else self.groups.restrict(columns)
+        return replace(self, screen=None, groups=groups)
 
     def with_rounds(self, rounds: int) -> Settings:
         """The same settings with another number of rounds."""
@@ -176,12 +191,21 @@ def solve(
 
 
 def next_metric(solution: Solution, settings: Settings) -> Array:
-    """The metric of the kernel for the next round: each column scaled by its importance."""
-    eta = settings.feature_importances(solution)
-    return (eta / eta.max()) ** METRIC_POWER + METRIC_FLOOR
+    """The metric of the kernel for the next round: each column scaled by its importance.
+
+    Columns that are not penalised have no importance; their slopes, in the unit of the importances,
+    take its place, so the kernel follows the covariates as it follows other columns.
+    """
+    eta, adjusted = settings.feature_importances(solution), settings.adjusted
+    if adjusted.size:
+        assert settings.groups is not None
+        total = np.sqrt(settings.groups.squared_gradients(solution.squared_gradients)).sum()
+        eta = eta.copy()
+        eta[adjusted] = np.sqrt(solution.squared_gradients[adjusted]) / max(total, SMALLEST)
+    return (eta / max(eta.max(), SMALLEST)) ** METRIC_POWER + METRIC_FLOOR
 
 
-def start_metric(data: Data) -> Array:
+def start_metric(data: Data, groups: Groups | None = None) -> Array:
     """The metric of the first round: isotropic, unless second-order effects are strong.
 
     A kernel on hundreds of columns does not see a curvature or an interaction without main effect
@@ -189,19 +213,26 @@ def start_metric(data: Data) -> Array:
     b_j² = sum_k E[psi x_j x_k]², whose excess over the median is measured in robust deviations, and
     the z-score of E[psi x_j²]. Columns above either threshold start with ten times the weight
     of the others, and more if there are over 200 columns; the following rounds correct it.
+    Columns in none of the groups, which are not penalised, have the largest weight.
     """
     rows = data.screen
     X, psi, p = rows.X, rows.psi, rows.p / rows.p.sum()
-    pairs = pair_strength(X, psi, p)
+    metric = np.ones(X.shape[1])
+    ranked = np.ones(metric.size, dtype=bool) if groups is None else ~groups.adjusted
+    if not ranked.any():
+        return metric
+    pairs = pair_strength(X, psi, p)[ranked]
     pairs -= np.median(pairs)
     spread = 1.4826 * np.median(np.abs(pairs))
-    curved = curvature(X, psi, p)
+    curved = curvature(X, psi, p)[ranked]
     curved -= np.median(curved)
     score = np.maximum(pairs / (SCREEN_PAIRS * spread + 1e-300), curved / SCREEN_CURVATURE)
     if score.max() <= 1.0 or spread == 0.0:
-        return np.ones(X.shape[1])
+        return metric
     floor = min(SCREEN_FLOOR, SCREEN_BACKGROUND / X.shape[1])
-    return np.where(score > 1.0, score / score.max(), 0.0) + floor
+    metric[ranked] = np.where(score > 1.0, score / score.max(), 0.0) + floor
+    metric[~ranked] = metric[ranked].max()
+    return metric
 
 
 def fit_critic(
@@ -231,8 +262,8 @@ def fit_critic(
     rounds = settings.n_rounds
     if data.subsample is not None and start is None and rounds > 1:
         return _fit_after_subsample(data, data.subsample, settings, lam, callback)
-    metric, eta = (start_metric(data), None) if start is None else start
-    begin = None if eta is None else np.maximum(eta, WARM_FLOOR / eta.size)
+    metric, eta = (start_metric(data, settings.groups), None) if start is None else start
+    begin = None if eta is None else np.maximum(eta, WARM_FLOOR / max(eta.size, 1))
     for number in range(1, rounds + 1):
         bound = data.bind(settings.map, metric, settings.seed)
         forms = data.forms(bound, settings.measure, settings.seed)
@@ -259,13 +290,12 @@ def _fit_candidates(
     """Fit candidate columns; add columns that violate the optimality condition until none does."""
     assert settings.screen is not None
     assert isinstance(data, Rows)  # columns are screened in memory only
-    plain = replace(settings, screen=None)
-    columns, start = candidates(data, settings.screen), None
+    columns, start = candidates(data, settings.screen, always=settings.adjusted), None
     for check in range(1, MAX_CHECKS + 1):
-        narrow = data.columns(columns)
+        narrow, plain = data.columns(columns), settings.on_columns(columns)
         fit = fit_critic(narrow, plain, lam, start, callback)
         residual = narrow.psi - settings.rho * fit.critic()(narrow.X)
-        level = lam * float(np.sqrt(fit.solution.squared_gradients).sum())
+        level = lam * float(np.sqrt(fit.solution.squared_gradients[plain.penalised]).sum())
         curved = fit.bound.n_functions > 0
         ratios = optimality_ratios(data, columns, residual, level, squares=curved)
         new = joining(ratios, settings.screen)
@@ -274,8 +304,8 @@ def _fit_candidates(
         both = np.union1d(columns, new)
         old = np.searchsorted(both, columns)
         metric, eta = np.full(both.size, METRIC_FLOOR), np.full(both.size, 1.0 / both.size)
-        metric[old], eta[old] = fit.metric, fit.solution.eta
-        columns, start = both, (metric, eta)
+        metric[old], eta[old[plain.penalised]] = fit.metric, fit.solution.eta
+        columns, start = both, (metric, eta[settings.on_columns(both).penalised])
     return replace(fit, screening=Screening(columns, ratios, check))
 
 
@@ -296,7 +326,7 @@ def _fit_after_subsample(
 
 def _blend(eta: Array) -> Array:
     """Half-way back to uniform: a warm start from which small importances can still grow."""
-    return 0.5 * eta + 0.5 / eta.size
+    return 0.5 * eta + 0.5 / max(eta.size, 1)
 
 
 def path(

@@ -84,11 +84,12 @@ def sic_path(
     rows, settings, folds = prepare(estimator, *checked)
     with blas_threads(rows.n_rows):
         start = fit_critic(rows, settings, REFERENCE_LAM)
-        solutions = path(start.forms, settings, weights.tolist(), start.solution.eta)
-    units = estimator.standardizer_
-    if start.screening is not None:
-        units = units.keep(start.screening.columns)
-    importances = [spread(settings.feature_importances(s), units.varying) for s in solutions]
+        units, fitted = estimator.standardizer_, settings
+        if start.screening is not None:
+            units = units.keep(start.screening.columns)
+            fitted = settings.on_columns(start.screening.columns)
+        solutions = path(start.forms, fitted, weights.tolist(), start.solution.eta)
+    importances = [spread(fitted.feature_importances(s), units.varying) for s in solutions]
     return SICPath(
         lams=weights,
         importances=np.array(importances),

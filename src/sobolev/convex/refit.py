@@ -45,14 +45,15 @@ def predict_without(estimator: Any, columns: Index, X: Array, y: Any, X_new: Arr
     if not kept.size:
         return np.zeros((X_new.shape[0], psi.shape[1]))
     n = X.shape[0]
-    groups = varying_groups(
-        estimator.feature_groups, units.varying, getattr(estimator, "feature_names_in_", None)
-    )
+    names = getattr(estimator, "feature_names_in_", None)
+    groups = varying_groups(estimator.feature_groups, units.varying, names, estimator.adjust)
     start = None
-    if groups is None:
+    if groups is None or groups.only_adjust:
         metric, eta = estimator._state
-        start = metric[kept], eta[kept] / max(float(eta[kept].sum()), 1e-300)
-    else:
+        ranked = slice(None) if groups is None else ~groups.adjusted
+        eta = eta[np.isin(np.arange(varying.size)[ranked], kept)]
+        start = metric[kept], eta / max(float(eta.sum()), 1e-300)
+    if groups is not None:
         groups = groups.restrict(kept)
     settings = make_settings(estimator, feature_map(estimator, n), groups, estimator.encoder_)
     rows = Rows(units.transform(X)[:, kept], psi, np.full(n, 1 / n))

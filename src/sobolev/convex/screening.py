@@ -98,7 +98,9 @@ def column_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     return found
 
 
-def candidates(sample: Sample, keep: int, rows: Index | slice = slice(None)) -> Index:
+def candidates(
+    sample: Sample, keep: int, rows: Index | slice = slice(None), always: Index | None = None
+) -> Index:
     """Candidate columns, by their own effects and by their share in interactions.
 
     Half of them have the largest covariance with the response, a quarter each the largest curvature
@@ -113,6 +115,8 @@ def candidates(sample: Sample, keep: int, rows: Index | slice = slice(None)) -> 
         Number of candidates.
     rows : array of int, optional
         The rows to use; by default all.
+    always : array of int, optional
+        Columns that are candidates in any case, beside the others.
     """
     p, psi = sample.p[rows] / sample.p[rows].sum(), sample.psi[rows]
     psi = psi - p @ psi
@@ -140,6 +144,8 @@ def candidates(sample: Sample, keep: int, rows: Index | slice = slice(None)) -> 
         chosen[_largest(score, count)] = True
     rest = np.flatnonzero(~chosen)
     chosen[rest[_largest(linear[rest], keep - int(chosen.sum()))]] = True
+    if always is not None:
+        chosen[always] = True
     return np.flatnonzero(chosen)
 
 

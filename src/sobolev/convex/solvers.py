@@ -385,14 +385,14 @@ def block_coordinate_descent(
         if residual <= tol or iteration == max_iter:
             break
         size = step
-        while size > 1e-6:  # Alg. 2, eta-step
+        while eta.size and size > 1e-6:  # Alg. 2, eta-step
             candidate = np.maximum(mirror_step(eta, grouped, size, epsilon), ETA_FLOOR)
             if rest + 0.5 * lam * sobolev_penalty(grouped, candidate, epsilon) <= objective:
                 eta = candidate
                 break
             size /= 2
         A = forms.system(gradient_weights(eta, groups), lam, rho, tau)
-        if np.abs(np.log(eta / anchor)).max() > np.log(2.0):
+        if np.abs(np.log(eta / anchor)).max(initial=0.0) > np.log(2.0):
             anchor, factor = eta, cholesky(A)
     U = forms.solve(gradient_weights(eta, groups), lam, rho, tau)
     squares = np.maximum(forms.squared_gradients(U), 0.0)
@@ -424,13 +424,13 @@ def _objective(forms: Forms, U: Array, penalties: Penalties, eta: Array) -> floa
 def _start(forms: Forms, groups: Groups | None, eta: Array | None) -> Array:
     size = forms.n_features if groups is None else groups.n_groups
     if eta is None:
-        return np.full(size, 1.0 / size)
+        return np.full(size, 1.0 / max(size, 1))
     eta = np.maximum(eta, ETA_FLOOR)
     return eta / eta.sum()
 
 
 def gradient_weights(eta: Array, groups: Groups | None) -> Array:
-    """Weight of every D_j in the penalty: 1 / eta of the feature or of its groups."""
+    """Weight of every D_j in the penalty: 1 / eta of the feature or of its groups, or zero."""
     return 1.0 / eta if groups is None else groups.feature_weights(eta)
 
 

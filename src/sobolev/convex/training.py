@@ -91,7 +91,8 @@ def store_units(estimator: Any, standardizer: Standardizer, stacklevel: int) -> 
     estimator.standardizer_ = standardizer
     names = getattr(estimator, "feature_names_in_", None)
     report_constant(standardizer.varying, names, stacklevel + 1)
-    return varying_groups(estimator.feature_groups, standardizer.varying, names)
+    varying = standardizer.varying
+    return varying_groups(estimator.feature_groups, varying, names, estimator.adjust)
 
 
 def make_settings(
@@ -136,7 +137,7 @@ def n_candidates(settings: Settings, d: int) -> int | None:
     asked = settings.solver.screen
     plain = (
         settings.map.screens
-        and settings.groups is None
+        and (settings.groups is None or settings.groups.only_adjust)
         and settings.measure == "product"
         and settings.output_weights is None
     )
@@ -198,13 +199,14 @@ def store_fit(
     if fit.screening is not None:
         _report_missed(fit.screening, settings, lam)
         estimator.standardizer_ = estimator.standardizer_.keep(fit.screening.columns)
+        settings = settings.on_columns(fit.screening.columns)
     solution, varying = fit.solution, estimator.standardizer_.varying
     estimator.critic_ = fit.critic()
     estimator._state = (fit.metric, solution.eta)
     terms = decomposition(fit.forms, solution, settings.penalties(lam), settings.groups)
     estimator.decomposition_ = replace(terms, per_feature=spread(terms.per_feature, varying))
     estimator.feature_importances_ = spread(settings.feature_importances(solution), varying)
-    if settings.groups is not None:
+    if settings.groups is not None and estimator.feature_groups is not None:
         estimator.group_importances_ = solution.eta
         estimator.group_names_ = settings.groups.names
     if solution.zeta.size:

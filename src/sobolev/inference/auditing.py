@@ -25,12 +25,14 @@ from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator, seeded
 from sobolev._typing import Array, Index
 from sobolev.conditionals.completing import completed
+from sobolev.criterion import parse_columns
 from sobolev.critic import allowed_kind
 from sobolev.inference.audit_log import AuditLog, fingerprint
 from sobolev.inference.audit_result import LEVELS, AuditResult, AuditRun
 from sobolev.inference.planting import (
     SIGNAL_TO_NOISE,
     Planted,
+    beside,
     permute,
     plant,
     signal_to_noise_of,
@@ -38,6 +40,8 @@ from sobolev.inference.planting import (
 )
 from sobolev.responses import Response, read_response
 from sobolev.summary import feature_units
+from sobolev.tables.opening import open_table
+from sobolev.tables.prepared import of_numbers
 from sobolev.validation import (
     MIN_ROWS,
     feature_names,
@@ -131,6 +135,9 @@ def audit(
     contains an active column. The model of the columns does not depend on the response, so a
     selector with ``for_table(X)`` fits it once for all responses.
 
+    With a selector that has a parameter ``adjust``, responses are planted on the other columns, and
+    all but the permuted ones also depend on the covariates, with the variance of the noise.
+
     The audit measures the level on these columns for the responses that were planted. It does not
     prove that the level holds for every response, nor does it see rows that depend on each other,
     unless ``groups`` tells of them.
@@ -154,7 +161,13 @@ def audit(
                 f"selector has no method {method}; pass a selector with fit(X, y) and "
                 f"get_support(), got {type(selector).__name__}."
             )
-    columns = _read(X, groups)
+    kind = getattr(selector, "response", "auto")
+    table = open_table(X, y, groups=groups, response=kind)
+    if table is not None:
+        selector = selector.encoded(table) if hasattr(selector, "encoded") else selector
+        X, groups = table.X, table.groups
+        y = table.response if hasattr(selector, "response") else table.y
+    columns = _read(X, groups, getattr(selector, "adjust", None))
     if not _takes_gaps(selector):
         columns = replace(columns, values=columns.complete)
     response = None if y is None else _read_response(selector, y, len(columns.values))
@@ -296,6 +309,8 @@ class Columns:
         Names of the columns for the reader.
     groups : array of int or None
         Number of the subject of each row.
+    adjusted : array of int
+        The columns that the selector is adjusted for.
     """
 
     values: Array
@@ -303,6 +318,7 @@ class Columns:
     labels: list[Any] | None
     names: list[str]
     groups: Index | None
+    adjusted: Index
 
     @property
     def passed_on(self) -> dict[str, Index]:
@@ -314,18 +330,19 @@ class Columns:
         return self.values if self.labels is None else pd.DataFrame(self.values, None, self.labels)
 
 
-def _read(X: Any, groups: Any) -> Columns:
+def _read(X: Any, groups: Any, adjust: Any) -> Columns:
     """The door: X is checked once, and errors name the column."""
     door = BaseEstimator()
     values = validate_rows(door, X, reset=True, gaps=True)
     if len(values) < MIN_ROWS:
         raise ValueError(f"X has {len(values)} rows; an audit needs at least {MIN_ROWS}.")
-    complete = completed(values, np.random.default_rng(0))
-    if not (np.ptp(complete, axis=0) > 0).any():
+    complete, names = completed(values, np.random.default_rng(0)), feature_names(door)
+    adjusted = parse_columns(adjust, len(names), names, "adjust")
+    if not (np.ptp(np.delete(complete, adjusted, axis=1), axis=0) > 0).any():
         raise ValueError("all columns of X are constant; pass columns that vary.")
     labels = list(X.columns) if hasattr(X, "columns") else None
     subjects = None if groups is None else read_groups(groups, len(values))
-    return Columns(values, complete, labels, feature_names(door), subjects)
+    return Columns(values, complete, labels, names, subjects, adjusted)
 
 
 def _takes_gaps(selector: Any) -> bool:
@@ -382,11 +399,18 @@ def _run(
     """Plant a response, run the selector on it, count."""
     rng = np.random.default_rng(seed)
     y = None if response is None else response.values
-    planted = planted_response(number, columns.complete, y, ratio, rng, columns.groups)
+    planted = planted_response(
+        number, columns.complete, y, ratio, rng, columns.groups, columns.adjusted
+    )
     copied = _copy(selector, rng, is_parallel)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the audit measures what the warnings fear
-        copied.fit(columns.table(), _as_read(selector, planted, response), **columns.passed_on)
+        y = _as_read(selector, planted, response)
+        if columns.labels is not None and hasattr(copied, "encoded"):
+            # Prepared already: a second time would set aside what the user keeps.
+            copied.fit(of_numbers(columns.values, columns.names, y, columns.groups))
+        else:
+            copied.fit(columns.table(), y, **columns.passed_on)
     return compared(number, planted, copied, columns.names)
 
 
@@ -407,6 +431,7 @@ def planted_response(
     ratio: float,
     rng: np.random.Generator,
     groups: Index | None = None,
+    adjusted: Index | None = None,
 ) -> Planted:
     """The planted response of a run.
 
@@ -422,6 +447,8 @@ def planted_response(
     rng : numpy.random.Generator
     groups : array of int or None
         Number of the subject of each row; a permuted y would not keep subjects together.
+    adjusted : array of int or None
+        Covariates: columns that are never active.
 
     Returns
     -------
@@ -431,10 +458,14 @@ def planted_response(
     if kind == "permuted" and y is not None and groups is None:
         return permute(y, rng)
     share, most = MANY if many else FEW
-    n_varying = int(np.count_nonzero(np.ptp(X, axis=0) > 0))
+    adjusted = np.zeros(0, dtype=np.intp) if adjusted is None else adjusted
+    tested = np.delete(X, adjusted, axis=1)
+    n_varying = int(np.count_nonzero(np.ptp(tested, axis=0) > 0))
     n_active = int(np.clip(share * n_varying, 1, most))
     kind = "noise" if kind == "permuted" else kind
-    planted = plant(X, kind, rng, n_active=n_active, signal_to_noise=ratio, groups=groups)
+    planted = plant(tested, kind, rng, n_active=n_active, signal_to_noise=ratio, groups=groups)
+    if adjusted.size:
+        planted = beside(planted, X, adjusted, rng)
     return with_values_of(planted, y) if takes_values(kind, y) else planted
 
 
@@ -482,6 +513,8 @@ def compared(number: int, planted: Planted, selector: Any, names: list[str]) -> 
     units: dict[str, Index] | None = getattr(selector, "units_", None)
     if units is None:
         units = feature_units(getattr(selector, "feature_groups", None), names)
+    adjusted = getattr(selector, "adjusted_", ())
+    units = {name: own for name, own in units.items() if not np.isin(own, adjusted).any()}
     active = np.isin(np.arange(len(names)), planted.active)
     true = {name for name, own in units.items() if active[own].any()}
     selected = [name for name, own in units.items() if support[own].any()]

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
@@ -24,22 +24,33 @@ from sobolev.conditionals.choice import resolve_conditional
 from sobolev.conditionals.completing import completions, sets_of
 from sobolev.conditionals.derived import RecentredConditional, TabulatedConditional
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
-from sobolev.conditionals.features import Feature, features
-from sobolev.criterion import disjoint_groups
-from sobolev.critic import STATISTICS, allowed_kind, as_critic, told_type, unwrapped
+from sobolev.conditionals.features import Feature, covariates, features
+from sobolev.criterion import disjoint_groups, parse_columns
+from sobolev.critic import (
+    STATISTICS,
+    allowed_kind,
+    as_critic,
+    told_covariates,
+    told_type,
+    unwrapped,
+)
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
 from sobolev.inference.schemes import Imputed, Split, resolve_pvalue, resolve_scheme
 from sobolev.inference.trial import Block, Run, Trial
 from sobolev.responses import read_training
-from sobolev.summary import NOT_ASSURED, SummaryMixin
+from sobolev.summary import NOT_ASSURED, SummaryMixin, with_missing
+from sobolev.tables.fitting import TableMixin
+from sobolev.tables.opening import open_table
+from sobolev.tables.prepared import Prepared
 from sobolev.validation import feature_names, list_some, read_groups, validate_rows
 
 # The distributions of up to this many features are tabulated for an audit.
 MAX_TABULATED = 300
 # Number of draws of missing cells.
 N_DRAWS = 5
-# A selected feature is in doubt if its p-value with a corrected conditional mean exceeds this.
+# A selected feature is in doubt if its p-value with a corrected conditional mean exceeds this, and
+# what Benjamini and Hochberg would still select.
 DOUBTFUL = 0.05
 
 
@@ -94,7 +105,7 @@ class Rows:
 
 
 @dataclass(eq=False, repr=False)
-class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
+class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
     """Select columns by the holdout randomization test, at a false discovery rate.
 
     The estimator is fitted to one part of the rows. On the held-out rows each column in turn is
@@ -149,6 +160,12 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         What to do with columns that cannot be told apart: copies, near copies, full sets of one-hot
         columns, and columns that others determine. "join" tests them together, as one feature.
         "keep" tests near copies alone, and gives columns that others determine no p-value.
+    adjust : sequence of str or int, optional
+        Covariates, by name or position: columns that are always in the model and are not tested,
+        such as age, sex and batch. The others are tested given them. A column stands for its whole
+        group or set of copies, which cannot be told apart from it. An estimator with a parameter
+        ``adjust`` that is None, such as :class:`~sobolev.ConvexSIC`, does not penalise them; to any
+        other predictor they are columns as all others.
     diagnose : bool, default=True
         Whether to check the conditional model of the tested columns, and to test again with a
         corrected mean what was selected. A warning names the features that would then be lost.
@@ -169,8 +186,12 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         Mean and standard deviation of the statistic under the null hypothesis; see :meth:`result`.
     support_ : array of bool, shape (d,)
         Columns with a q-value of at most ``fdr``.
+    adjusted_ : array of int
+        The columns that were adjusted for; their p-values are NaN.
     shortlist_ : array of int
         The tested columns.
+    missing_ : array of shape (d,)
+        Share of missing cells.
     units_ : dict
         The features, by name: positions of the columns that are tested together.
     in_doubt_ : dict
@@ -217,10 +238,22 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     response: str = "auto"
     feature_groups: Any = None
     copies: str = "join"
+    adjust: Any = None
     diagnose: bool = True
     random_state: RandomState = None
     n_jobs: int | None = None
     verbose: int = 0
+
+    _by_column: ClassVar = {
+        "pvalues_": np.nan,
+        "qvalues_": np.nan,
+        "statistics_": np.nan,
+        "null_means_": np.nan,
+        "null_deviations_": np.nan,
+        "support_": False,
+        "missing_": 0.0,
+    }
+    _as_encoded = ("estimator_", "conditional_", "diagnostics_", "in_doubt_", "response_")
 
     @classmethod
     def paper(cls, estimator: Any = None, **parameters: Any) -> HRTSelector:
@@ -257,7 +290,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         groups: Any = None,
         sample_weight: Any = None,
@@ -267,21 +300,28 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n, d)
-            Missing cells are NaN. They are drawn given the other columns and y, five times;
+        X : array-like, DataFrame, sparse matrix, AnnData or Prepared, of shape (n, d)
+            A DataFrame of pandas or polars is taken as it is: categories, text with few values and
+            booleans are encoded and tested as one feature each; identifiers and dates are set
+            aside, with a warning. :func:`sobolev.tables.prepare` changes that. Missing cells are
+            NaN. They are drawn given the other columns and y, five times;
             p-values then take account of the differences between draws, and the rows in which a
-            column is missing say nothing of it.
+            column is missing say nothing of it. Columns of a sparse matrix with fewer than 10
+            nonzero rows are set aside. If the others need more than 1 GiB as a dense table, those
+            most related to y in the first training rows are kept, and tested given each other.
+            Of AnnData, X is used.
         y : array-like, str or tuple of str
             The response: one or several columns, a structured array of survival times, or the
-            names of its columns in the DataFrame X, from which they are taken out.
-        groups : array-like of shape (n,), optional
-            The subject of each row, if rows belong together: repeated measures, litters, sites.
-            Subjects are never divided between training and test, and p-values are found from the
-            spread between subjects.
-        sample_weight : array-like of shape (n,), optional
-            How much each row counts, in the fit of the critic and in the statistic. Only ratios
-            matter: a row of weight two is one observation that counts twice, not two independent
-            ones. Weights must not depend on the column that is tested.
+            names of its columns in the DataFrame X, from which they are taken out, or in ``obs`` of
+            AnnData. A prepared table has its own.
+        groups : array-like of shape (n,) or str, optional
+            The subject of each row, if rows belong together: repeated measures, litters, sites; or
+            the name of its column in X. Subjects are never divided between training and test, and
+            p-values are found from the spread between subjects.
+        sample_weight : array-like of shape (n,) or str, optional
+            How much each row counts, in the fit of the critic and in the statistic; or the name of
+            its column in X. Only ratios matter: a row of weight two is one observation that counts
+            twice, not two independent ones. Weights must not depend on the column that is tested.
         holdout : tuple (X, y), optional
             Rows to test on. By default a share of the rows is held out.
 
@@ -292,19 +332,48 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self._check_parameters()
         for name in ("feature_importances_", "support_"):  # of an earlier fit
             self.__dict__.pop(name, None)
+        self._forget_table()
+        kind = allowed_kind(self.estimator, self.response)
+        data = open_table(
+            X,
+            y,
+            groups=groups,
+            sample_weight=sample_weight,
+            response=kind,
+            division=self._division,
+        )
+        if data is not None:
+            if holdout is not None:
+                raise ValueError("holdout needs a table of numbers; encode X, or leave it out.")
+            return self._fit_table(data)
+        return self._fit_numbers(X, y, groups, sample_weight, holdout)
+
+    def _fit_numbers(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        sample_weight: Any = None,
+        holdout: tuple[Any, Any] | None = None,
+    ) -> HRTSelector:
+        """Fit to a table that is used as it is."""
         rng = check_generator(self.random_state)
         rows = self._read(X, y, groups, sample_weight, holdout)
+        self.missing_ = np.isnan(rows.X).mean(axis=0)
         rows = rows.filled(rng, sets_of(self.feature_groups, feature_names(self)))
         found = self._find_units(rows.X, rows.groups)
         self.units_ = {unit.name: unit.columns for unit in found}
         self._unit_notes = {
-            int(j): unit.note if unit.is_testable else f"not tested: {unit.note}"
+            int(j): unit.note
+            if unit.is_testable or unit.is_adjusted
+            else f"not tested: {unit.note}"
             for unit in found
             for j in unit.columns
             if unit.note
         }
         testable = [unit.columns for unit in found if unit.is_testable]
-        trial = self._trial(rows, testable)
+        self.adjusted_ = covariates(found)
+        trial = self._trial(rows, testable, self.adjusted_)
         self._warn_if_hopeless(trial, rows.n_train)
         n_fits = self.n_repeats * trial.n_blocks(rows.n_train)
         with Progress(self.verbose) as progress:
@@ -338,6 +407,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         HRTSelector
             To be fitted to all rows of X, in their order.
         """
+        self._check_parameters()
         door: HRTSelector = clone(self)
         values = validate_rows(door, X, reset=True, gaps=True)
         if np.isnan(values).any():  # the draws depend on the response
@@ -406,19 +476,70 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         """The features of a table, from X alone and from one row of each subject."""
         if groups is not None:
             X = X[one_of_each(groups)]
-        return features(X, self.feature_groups, feature_names(self), self.copies)
+        names = feature_names(self)
+        return features(X, self.feature_groups, names, self.copies, self.adjust)
 
-    def _trial(self, rows: Rows, units: list[Index]) -> Trial:
-        estimator = self.estimator
-        if estimator is None:
-            from sobolev.convex import ConvexSIC  # the default critic
+    def _division(self, y: Any, groups: Any) -> tuple[Index, int]:
+        """An order of the rows, and the number of rows of the first training set."""
+        if self.n_repeats > 1:
+            raise ValueError(
+                f"n_repeats={self.n_repeats} takes other training rows each time, but the columns "
+                "of a matrix that does not fit in memory are chosen in one training set; use "
+                "n_repeats=1, or choose columns first, without looking at the response."
+            )
+        trial = Trial(
+            X=np.empty((len(y), 0)),
+            y=y,
+            units=[],
+            estimator=None,
+            conditional=resolve_conditional(self.conditional),
+            scheme=resolve_scheme(self.scheme),
+            pvalue=resolve_pvalue(self.pvalue),
+            statistic=self.statistic,
+            groups=None if groups is None else self._read_groups(groups, len(y)),
+        )
+        order, edges = trial.division(None, check_generator(self.random_state).spawn(1)[0])
+        return order, int(edges[0])
 
-            estimator = ConvexSIC()
+    def encoded(self, data: Prepared) -> HRTSelector:
+        """An unfitted copy for the encoded columns of a prepared table.
+
+        Parameters
+        ----------
+        data : Prepared
+            The columns of one variable are tested together; groups of the selector are groups of
+            inputs. If its first rows decided which columns are used, the copy trains on them.
+
+        Returns
+        -------
+        HRTSelector
+        """
+        copy = super().encoded(data)
+        if data.n_train is None:
+            return copy
+        return copy.set_params(scheme=replace(resolve_scheme(self.scheme), shuffle=False))
+
+    def _with_groups(self, groups: dict[str, Any] | None) -> HRTSelector:
+        """A copy that tests groups of columns, whose critic weighs each group as one."""
+        copy, critic = super()._with_groups(groups), clone(self._critic())
+        if "feature_groups" in critic.get_params(deep=False) and critic.feature_groups is None:
+            copy.set_params(estimator=critic.set_params(feature_groups=groups))
+        return copy
+
+    def _critic(self) -> Any:
+        """The estimator, or the default one."""
+        if self.estimator is not None:
+            return self.estimator
+        from sobolev.convex import ConvexSIC
+
+        return ConvexSIC()
+
+    def _trial(self, rows: Rows, units: list[Index], adjusted: Index) -> Trial:
         return Trial(
             X=rows.X,
             y=rows.y,
             units=units,
-            estimator=told_type(estimator),
+            estimator=told_covariates(told_type(self._critic()), adjusted),
             conditional=self._model(rows.X, rows.groups),
             scheme=resolve_scheme(self.scheme),
             pvalue=resolve_pvalue(self.pvalue) if rows.gaps is None else Imputed(),
@@ -463,17 +584,19 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         self.diagnostics_ = judge(trial.conditional, X, names, tested, fitted=rows)
         if not trial.pvalue.needs_distribution:
             self.in_doubt_ = self._second_look(trial, run)
-        self.warn(stacklevel=4)
+        self.warn(stacklevel=5)
 
     def _second_look(self, trial: Trial, run: Run) -> dict[str, float]:
         """Selected columns that would be lost if the conditional mean were corrected."""
         corrected = RecentredConditional(trial.conditional, trial.X)
-        names, found = feature_names(self), {}
+        n_selected = sum(bool(self.support_[unit[0]]) for unit in trial.units)
+        limit = max(DOUBTFUL, self.fdr * n_selected / trial.n_tests)
+        names, found = {int(own[0]): name for name, own in self.units_.items()}, {}
         for k, unit in enumerate(trial.units):
             if unit.size == 1 and self.support_[unit[0]]:
                 pvalue = trial.again(run, k, corrected)
-                if pvalue > DOUBTFUL:
-                    found[names[unit[0]]] = pvalue
+                if pvalue > limit:
+                    found[names[int(unit[0])]] = pvalue
         return found
 
     def warn(self, stacklevel: int = 2) -> None:
@@ -506,13 +629,16 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         }
 
     def _summary_importances(self) -> Array:
-        return np.asarray(as_critic(self.estimator_).feature_importances_, dtype=float)
+        found = np.asarray(as_critic(self.estimator_).feature_importances_, dtype=float)
+        return self.table_.sums(found) if hasattr(self, "table_") else found
 
     def _notes(self) -> dict[int, str]:
+        if hasattr(self, "table_"):
+            return self._notes_by_input()
         untested = np.flatnonzero(np.isnan(self.pvalues_))
         notes = {int(j): "not tested" for j in untested} | self._unit_notes
-        names = feature_names(self)
-        return notes | {names.index(name): NOT_ASSURED for name in self.in_doubt_}
+        notes |= {int(self.units_[name][0]): NOT_ASSURED for name in self.in_doubt_}
+        return with_missing(notes, self.missing_)
 
     def result(self, feature: int | str) -> HRTResult:
         """The test of one column, such as :func:`~sobolev.plotting.plot_null` shows.
@@ -544,6 +670,8 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         names = feature_names(self)
         j = int(disjoint_groups({"feature": [feature]}, names)["feature"][0])
         name = names[j]
+        if j in self.adjusted_:
+            raise ValueError(f"column {name!r} was not tested: the test is adjusted for it.")
         if np.isnan(self.pvalues_[j]):
             raise ValueError(
                 f"column {name!r} was not tested: it is not in shortlist_; raise shortlist."
@@ -559,6 +687,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags
 
     def _get_support_mask(self) -> Mask:
@@ -589,7 +718,7 @@ class HRTSelector(SummaryMixin, SelectorMixin, BaseEstimator):
                 f"for a single discovery among {trial.list_size} tests at fdr={self.fdr:g}; use "
                 'pvalue="saddlepoint", more draws or a smaller shortlist.',
                 SobolevWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
@@ -611,6 +740,7 @@ def hrt_test(
     conditional: Any = "auto",
     statistic: str = "risk",
     response: str = "auto",
+    adjust: Any = None,
     test_size: float = 0.5,
     groups: Any = None,
     sample_weight: Any = None,
@@ -620,11 +750,11 @@ def hrt_test(
 
     Parameters
     ----------
-    X : array-like or DataFrame of shape (n, d)
-    y : array-like, str or tuple of str
+    X, y
+        As in :meth:`HRTSelector.fit`.
     feature : int or str, or a list of them
         The column, by position or name; several columns are replaced together.
-    estimator, conditional, statistic, response, random_state
+    estimator, conditional, statistic, response, adjust, random_state
         As in :class:`HRTSelector`.
     test_size : float, default=0.5
         Share of rows that are held out.
@@ -648,20 +778,31 @@ def hrt_test(
         conditional=conditional,
         statistic=statistic,
         response=response,
+        adjust=adjust,
         scheme=Split(test_size),
     )
     selector._check_parameters()
     rng = check_generator(random_state)
-    rows = selector._read(X, y, groups, sample_weight, None).filled(rng)
-    names = feature_names(selector)
     asked = list(feature) if isinstance(feature, (list, tuple, np.ndarray)) else [feature]
+    kind = allowed_kind(estimator, response)
+    data = open_table(X, y, groups=groups, sample_weight=sample_weight, response=kind)
+    if data is not None:
+        selector, asked = selector.encoded(data), data.columns_of(asked)
+        X, y, groups, sample_weight = data.X, data.response, data.groups, data.weights
+    rows = selector._read(X, y, groups, sample_weight, None)
+    names = feature_names(selector)
+    rows = rows.filled(rng, sets_of(selector.feature_groups, names))
     unit = disjoint_groups({"feature": asked}, names)["feature"]
-    trial = selector._trial(rows, [unit])
+    adjusted = parse_columns(selector.adjust, len(names), names, "adjust")
+    if np.isin(unit, adjusted).any():
+        raise ValueError(f"feature={feature!r} is in adjust; a test is not adjusted for itself.")
+    trial = selector._trial(rows, [unit], adjusted)
     order, edges = trial.division(None, rng)
     train, test = np.split(order, edges[:1])
     held_out = Block(trial.first_fit(train, rng), train, test)
     seed = int(rng.integers(2**63))
-    name = " + ".join(names[j] for j in unit)
+    inputs, own = (names, unit) if data is None else (data.inputs, data.inputs_of(unit))
+    name = " + ".join(inputs[j] for j in own)
     block, *moments = trial.test_one(trial.evaluators(held_out), held_out, 0, seed)
     found, mean, deviation = moments
     pvalue = 1.0 if block is None else trial.pvalue.combined([block])

@@ -28,9 +28,11 @@ from sobolev._sample import report_constant
 from sobolev._standardize import Standardizer
 from sobolev._threads import blas_threads
 from sobolev._typing import Array, Index
+from sobolev.conditionals.completing import completed
 from sobolev.convex.kernel_family import KernelCritic, kernel_family, response_bases
 from sobolev.inference.permutation import permutation_pvalue, permutations
 from sobolev.responses import Response, read_training
+from sobolev.tables.opening import open_table
 from sobolev.targets import TargetEncoder
 from sobolev.validation import read_groups
 
@@ -71,7 +73,7 @@ class SICTestResult:
 
 def sic_test(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     n_permutations: int = 999,
     blocks: Any = None,
@@ -83,8 +85,9 @@ def sic_test(
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
-        Numeric columns.
+    X : array-like, DataFrame or Prepared, of shape (n, d)
+        A DataFrame is taken as it is, as in :meth:`HRTSelector.fit <sobolev.HRTSelector.fit>`.
+        Missing cells are drawn once, given the other columns.
     y : array-like, str or tuple of str
         Numbers or labels, one or several columns; a structured array of survival times; or the
         names of its columns in the DataFrame X, from which they are taken out.
@@ -93,9 +96,9 @@ def sic_test(
     blocks : array-like of shape (n,), optional
         Labels of batches or strata; rows are permuted only within them. This asks whether X and y
         depend on each other within the blocks.
-    groups : array-like of shape (n,), optional
-        Subject of each row, if rows belong together. Subjects are permuted as a whole, each among
-        those with as many rows, which keep their order.
+    groups : array-like of shape (n,) or str, optional
+        Subject of each row, if rows belong together, or the name of its column in X. Subjects are
+        permuted as a whole, each among those with as many rows, which keep their order.
     response : str, default="auto"
         How y is read: "number", "count", "grades", "classes" or "survival", see
         :func:`~sobolev.responses.read_response`.
@@ -122,8 +125,14 @@ def sic_test(
     """
     if n_permutations < 1:
         raise ValueError(f"n_permutations={n_permutations} must be at least 1.")
+    table = open_table(X, y, groups=groups, response=response, reference=True)
+    if table is not None:
+        X, y, groups = table.filled(with_response=False), table.response, table.groups
+        blocks = None if blocks is None else np.asarray(blocks)[table.rows]
     reader = BaseEstimator()
-    X, read, p, _ = read_training(reader, X, y, response, gaps=False)
+    X, read, p, _ = read_training(reader, X, y, response)
+    if np.isnan(X).any():
+        X = completed(X, np.random.default_rng(0))
     y = read.values
     standardizer = Standardizer.fit(X, p)
     report_constant(standardizer.varying, getattr(reader, "feature_names_in_", None), 3)
@@ -152,7 +161,7 @@ def sic_test(
     return SICTestResult(
         statistic=float(statistics[0]),
         pvalue=permutation_pvalue(float(statistics[0]), statistics[1:]),
-        importances=importances,
+        importances=importances if table is None else table.sums(importances),
         null=statistics[1:],
         sic=float(values[winner, 0]),
         kernel=f"x: {critic.name}; y: {basis}",

@@ -103,6 +103,31 @@ def plant(
     return Planted(kind, np.sqrt(signal_to_noise) * signal + noise, active)
 
 
+def beside(planted: Planted, X: Array, adjusted: Index, rng: np.random.Generator) -> Planted:
+    """A response planted on the other columns, with an effect of the covariates added.
+
+    Parameters
+    ----------
+    planted : Planted
+        Its active columns are counted without the covariates.
+    X : array of shape (n, d)
+        All columns.
+    adjusted : array of int
+        Positions of the covariates.
+    rng : numpy.random.Generator
+        Source of the weights of the covariates. Their sum has variance one, as the noise has.
+
+    Returns
+    -------
+    Planted
+        Its active columns are counted among all columns.
+    """
+    Z = np.column_stack([_standard(X[:, j]) for j in adjusted])
+    effect = _standard(Z @ rng.standard_normal(adjusted.size))
+    others = np.setdiff1d(np.arange(X.shape[1]), adjusted)
+    return replace(planted, y=planted.y + effect, active=others[planted.active])
+
+
 def permute(y: Any, rng: np.random.Generator) -> Planted:
     """A real response with its rows in random order, so that it depends on no column."""
     return Planted("permuted", take_rows(y, rng.permutation(len(y))), np.zeros(0, dtype=np.intp))

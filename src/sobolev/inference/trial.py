@@ -23,6 +23,7 @@ from sobolev.critic import as_critic, unwrapped
 from sobolev.inference import replacements
 from sobolev.inference.null_distribution import NullTable
 from sobolev.inference.schemes import BlockTest, Forward, PValue, Split, block_edges
+from sobolev.targets import as_columns
 from sobolev.validation import take_rows
 
 # Tests of fewer rows are so short that threads only wait for each other.
@@ -61,6 +62,41 @@ class Run:
     critic: Any
     fits: list[Block]
     joined: Index
+
+
+def with_every_class(order: Index, n_first: int, y: Any, groups: Index | None = None) -> Index:
+    """Bring rows of classes that the first rows lack to the front.
+
+    Parameters
+    ----------
+    order : array of int
+        Order of the rows, or of the subjects if ``groups`` is given.
+    n_first : int
+        Number of first rows or subjects.
+    y : array or DataFrame
+        The response; columns of floats have no classes.
+    groups : array of int, optional
+        Number of the subject of each row.
+
+    Returns
+    -------
+    array of int
+        The same order if the first rows have all classes. Otherwise the first row of each class
+        that they lack comes first, so the last of them are moved behind.
+    """
+    members = np.arange(len(y)) if groups is None else groups
+    for column in as_columns(y):
+        if column.dtype.kind == "f":
+            continue
+        codes = np.unique(column, return_inverse=True)[1]
+        has = np.zeros((order.size, codes.max() + 1), dtype=bool)
+        has[members, codes] = True
+        for _ in range(has.shape[1]):  # a row that is moved behind may be the last of its class
+            lacking = np.flatnonzero(~has[order[:n_first]].any(axis=0))[:n_first]
+            ahead = dict.fromkeys(int(np.argmax(has[order, k])) for k in lacking)
+            front = np.array(list(ahead), dtype=np.intp)
+            order = np.concatenate([order[front], np.delete(order, front)])
+    return order
 
 
 @dataclass(frozen=True)
@@ -171,15 +207,21 @@ class Trial:
             )
 
     def division(self, n_train: int | None, rng: np.random.Generator) -> tuple[Index, Index]:
-        """Order of the rows, and where the blocks begin in it; subjects are not divided."""
-        n = self.X.shape[0]
+        """Order of the rows, and where the blocks begin in it; subjects are not divided.
+
+        If rows are in random order, the first fit sees every class, as far as there is room. The
+        order then depends on y, which does no harm: p-values are valid given y.
+        """
+        n, edges = self.X.shape[0], self._edges(n_train)
         if self.groups is None:
-            is_fixed = n_train is not None or not self.scheme.shuffle
-            return (np.arange(n) if is_fixed else rng.permutation(n)), self._edges(n_train)
-        sizes, edges = np.bincount(self.groups), self._edges(n_train)
+            if n_train is not None or not self.scheme.shuffle:
+                return np.arange(n), edges
+            return with_every_class(rng.permutation(n), int(edges[0]), self.y), edges
+        sizes = np.bincount(self.groups)
         subjects = np.arange(sizes.size)
         if self.scheme.shuffle:
-            subjects = rng.permutation(sizes.size)
+            shuffled = rng.permutation(sizes.size)
+            subjects = with_every_class(shuffled, int(edges[0]), self.y, self.groups)
         place = np.empty(sizes.size, dtype=np.intp)
         place[subjects] = np.arange(sizes.size)
         ends = np.concatenate([[0], np.cumsum(sizes[subjects])])

@@ -39,7 +39,9 @@ def model_importances(critic: Any, n_columns: int) -> Array:
     return found
 
 
-def entry_importances(design: Array, y: Any, weights: Array | None = None) -> Array:
+def entry_importances(
+    design: Array, y: Any, weights: Array | None = None, covariates: Array | None = None
+) -> Array:
     """The penalty at which each column enters the lasso path; zero if it never enters.
 
     Floats are numbers; all else is labels, which are encoded as indicators. With several responses
@@ -53,6 +55,9 @@ def entry_importances(design: Array, y: Any, weights: Array | None = None) -> Ar
         Responses.
     weights : array of shape (n,), optional
         Probabilities of the rows.
+    covariates : array of shape (n, q), optional
+        Columns that are not penalised: the path is that of the residuals of columns and responses
+        on them.
 
     Returns
     -------
@@ -67,8 +72,19 @@ def entry_importances(design: Array, y: Any, weights: Array | None = None) -> Ar
     if weights is not None:
         root = np.sqrt(weights * weights.size)
         different, columns = root[:, None] * different, [root * column for column in columns]
+    if covariates is not None and covariates.shape[1]:
+        beside = covariates - np.average(covariates, axis=0, weights=weights)
+        beside = beside if weights is None else root[:, None] * beside
+        different = _residuals(different, beside)
+        columns = [_residuals(column, beside) for column in columns]
     entries = np.max([_entries(different, column) for column in columns], axis=0)
     return np.asarray(entries[np.ravel(position)])
+
+
+def _residuals(values: Array, columns: Array) -> Array:
+    """What is left of the values after their least squares regression on the columns."""
+    found: Array = values - columns @ np.linalg.lstsq(columns, values)[0]
+    return found
 
 
 def _entries(design: Array, response: Array) -> Array:
@@ -101,21 +117,22 @@ def swap_importances(
     critic : Critic
         Critic to fit. Its loss is minus the risk: the squared error of a regressor, the log loss of
         a classifier.
-    design : array of shape (n, 2 m)
-        Columns and knockoffs; column j and column m + j are a pair.
+    design : array of shape (n, 2 m + q)
+        Columns and knockoffs; column j and column m + j are a pair. The last q have no partner.
     y : array-like of shape (n,)
         Response.
     units : sequence of arrays of int
         Positions below m that are replaced together; the increase is divided equally among them.
+        Each position is in one of the units.
     rng : numpy.random.Generator
         Generator for the folds.
 
     Returns
     -------
     array of shape (2 m,)
-        Increase of the loss for each column of the design.
+        Increase of the loss for each column of a pair.
     """
-    n, m = design.shape[0], design.shape[1] // 2
+    n, m = design.shape[0], sum(unit.size for unit in units)
     _check_labels(critic, y)
     folds = _folds(y, n, rng)
     total = np.zeros(2 * m)

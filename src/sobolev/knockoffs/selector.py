@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -19,7 +19,7 @@ from sobolev._progress import Progress
 from sobolev._random import RandomState, spawn
 from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.completing import completions, sets_of
-from sobolev.conditionals.features import Feature, features
+from sobolev.conditionals.features import Feature, covariates, features
 from sobolev.critic import allowed_kind
 from sobolev.exceptions import SobolevWarning
 from sobolev.inference.knockoff_filter import (
@@ -35,7 +35,9 @@ from sobolev.knockoffs.diagnostics import KnockoffDiagnostics, compare, warn_if_
 from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
 from sobolev.responses import read_training
-from sobolev.summary import SummaryMixin
+from sobolev.summary import SummaryMixin, with_missing
+from sobolev.tables.fitting import TableMixin
+from sobolev.tables.opening import open_table
 from sobolev.validation import feature_names, validate_rows
 
 # Samplers that alternatives() offers.
@@ -43,7 +45,7 @@ ALTERNATIVES = ("auto", "matched", "copula", "sequential", "gaussian")
 
 
 @dataclass(eq=False, repr=False)
-class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
+class KnockoffSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
     """Select features with knockoffs at a controlled false discovery rate (Algorithm 5).
 
     Knockoffs are synthetic copies of the columns. They are drawn without y, but their dependence
@@ -86,6 +88,12 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         What to do with columns that cannot be told apart: copies, functions of another column, full
         sets of one-hot columns, and linear combinations. "join" selects them together, see
         ``units_``; with "keep", one may be selected in place of another.
+    adjust : sequence of str or int, optional
+        Covariates, by name or position: columns that are always in the model, without knockoffs,
+        and are not selected, such as age, sex and batch. The others are selected given them. A
+        column stands for its whole group or set of copies. An estimator with a parameter ``adjust``
+        that is None, such as :class:`~sobolev.ConvexSIC`, and the lasso path do not penalise them;
+        to any other predictor they are columns as all others.
     diagnose : bool, default=True
         Whether to compare columns and knockoffs, and warn if the false discovery rate is in doubt.
     random_state : int, Generator, RandomState or None, default=None
@@ -99,7 +107,8 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     Attributes
     ----------
     statistics_ : array of shape (p,)
-        Statistics W, averaged over draws; the columns of a group have the same W.
+        Statistics W, averaged over draws; the columns of a group have the same W. NaN for
+        covariates, as are q-values and e-values.
     draws_ : array of shape (n_draws, p)
         Statistics W of each draw.
     threshold_ : float or array of shape (n_draws,)
@@ -111,8 +120,12 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         E-values, averaged over draws.
     support_ : array of bool, shape (p,)
         Mask of the selected columns.
+    adjusted_ : array of int
+        The columns that were adjusted for.
     feature_importances_ : array of shape (p,)
-        Importances of the columns (not of the knockoffs), averaged over draws.
+        Importances of the columns (not of the knockoffs), averaged over draws; zero for covariates.
+    missing_ : array of shape (p,)
+        Share of missing cells.
     units_ : dict of str to array of int
         Positions of the columns that are selected together, by the name of the unit. Each column is
         in exactly one unit.
@@ -122,7 +135,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         The fitted sampler.
     estimator_ : estimator or None
         The estimator of the last draw, fitted to the varying columns and their knockoffs with each
-        pair in random order.
+        pair in random order, and to the covariates after them.
     diagnostics_ : KnockoffDiagnostics or None
         Diagnostics of the first draw, without the classifier; None for fixed-X knockoffs, which
         need no model of the columns.
@@ -180,29 +193,43 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     response: str = "auto"
     feature_groups: Any = None
     copies: str = "join"
+    adjust: Any = None
     diagnose: bool = True
     random_state: RandomState = None
     n_jobs: int | None = None
     verbose: int = 0
 
+    _by_column: ClassVar = {
+        "statistics_": 0.0,
+        "draws_": 0.0,
+        "qvalues_": 1.0,
+        "evalues_": 0.0,
+        "support_": False,
+        "missing_": 0.0,
+    }
+    _as_encoded = ("estimator_", "sampler_", "diagnostics_", "threshold_", "response_")
+
     def fit(
-        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None
     ) -> KnockoffSelector:
         """Draw knockoffs, fit the estimator and select columns.
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n, p)
-            Columns to select from. Missing cells (NaN) are drawn given the other columns and y,
-            anew for each draw of knockoffs.
+        X : array-like, DataFrame, sparse matrix, AnnData or Prepared, of shape (n, p)
+            Columns to select from; a DataFrame is taken as it is, as in
+            :meth:`HRTSelector.fit <sobolev.HRTSelector.fit>`. A sparse matrix must fit in 1 GiB as
+            a dense table. Missing cells (NaN) are drawn given
+            the other columns and y, anew for each draw of knockoffs.
         y : array-like, str or tuple of str
             The response: one or several columns, a structured array of survival times, or the
-            names of its columns in the DataFrame X, from which they are taken out.
+            names of its columns in the DataFrame X, from which they are taken out. A prepared
+            table has its own.
         groups : None
             Knockoffs need independent rows, so subjects with several rows are refused.
-        sample_weight : array-like of shape (n,), optional
-            How much each row counts in the fit of the estimator; only ratios matter. Weights must
-            not depend on the column that is tested.
+        sample_weight : array-like of shape (n,) or str, optional
+            How much each row counts in the fit of the estimator, or the name of that column in X;
+            only ratios matter. Weights must not depend on the column that is tested.
 
         Returns
         -------
@@ -211,31 +238,47 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         """
         self._check_parameters()
         _refuse_groups(groups)
+        self._forget_table()
+        kind = allowed_kind(self.estimator, self.response)
+        data = open_table(X, y, sample_weight=sample_weight, response=kind)
+        if data is not None:
+            return self._fit_table(data)
+        return self._fit_numbers(X, y, sample_weight=sample_weight)
+
+    def _fit_numbers(
+        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
+    ) -> KnockoffSelector:
+        """Fit to a table that is used as it is."""
+        _refuse_groups(groups)
         kind = allowed_kind(self.estimator, self.response)
         X, self.response_, weights, _ = read_training(self, X, y, kind, None, sample_weight)
         y = self.response_.values
+        self.missing_ = np.isnan(X).mean(axis=0)
         generators = spawn(self.random_state, self.n_draws)
         names = feature_names(self)
         tables = _filled(X, y, sets_of(self.feature_groups, names), generators)
         X = tables[0]
-        units = features(X, self.feature_groups, names, self.copies)
+        units = features(X, self.feature_groups, names, self.copies, self.adjust)
         self.units_ = {unit.name: unit.columns for unit in units}
         self._unit_notes = {int(j): unit.note for unit in units for j in unit.columns if unit.note}
         labels = _labels(units, len(names))
-        self._warn_if_too_few(labels[np.ptp(X, axis=0) > 0])
+        self.adjusted_ = covariates(units)
+        tested = _others(self.adjusted_, len(names))
+        self._warn_if_too_few(labels[tested][np.ptp(X[:, tested], axis=0) > 0])
         self.sampler_ = fitted_sampler(self.sampler, X, labels, names)
         self._warn_if_unsuited()
         with Progress(self.verbose) as progress:
             progress.stage("fitting columns and knockoffs", self.n_draws)
             given = None if sample_weight is None else weights
             runs = self._run(tables, y, given, labels, generators, progress)
-        self._select(np.stack([run.W for run, _ in runs]), labels)
-        self.feature_importances_ = np.mean([run.importances[0] for run, _ in runs], axis=0)
+        self._select(np.stack([run.W for run, _ in runs]), labels, tested)
+        self.feature_importances_ = np.zeros(len(names))
+        self.feature_importances_[tested] = np.mean([r.importances[0] for r, _ in runs], axis=0)
         self.estimator_ = runs[-1][0].model
         self.diagnostics_ = runs[0][1]
         if self.diagnostics_ is not None:
             self.diagnostics_ = replace(self.diagnostics_, names=tuple(names))
-        self.warn(stacklevel=3)
+        self.warn(stacklevel=4)
         return self
 
     def warn(self, stacklevel: int = 2) -> None:
@@ -264,13 +307,14 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         KnockoffSelector
             Not fitted; its sampler is frozen, also in clones.
         """
+        self._check_parameters()
         _refuse_groups(groups)
         reader = BaseEstimator()
         X = validate_rows(reader, X, reset=True, gaps=True)
         if np.isnan(X).any():  # the draws depend on the response
             return clone(self)
         names = feature_names(reader)
-        units = features(X, self.feature_groups, names, self.copies)
+        units = features(X, self.feature_groups, names, self.copies, self.adjust)
         fitted = fitted_sampler(self.sampler, X, _labels(units, len(names)), names)
         return clone(self).set_params(sampler=FrozenEstimator(fitted))
 
@@ -315,7 +359,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             f"{self.n_draws} draws and offset {self.offset} needs {np.ceil(1 / least):.0f} or "
             f"more; raise fdr{fewer}, or use the holdout randomization test.",
             SobolevWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     def _warn_if_unsuited(self) -> None:
@@ -324,7 +368,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
                 "fixed-X knockoffs control the false discovery rate only if the statistic depends "
                 'on the Gram matrix alone; use statistic="lasso_path", or another sampler.',
                 SobolevWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _samplers(self, tables: list[Array], labels: Index) -> list[Any]:
@@ -346,7 +390,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     ) -> list[tuple[Evaluation, Any]]:
         """Statistics of every draw, diagnostics of the first and the model of the last."""
         diagnose = self.diagnose and not isinstance(self.sampler_, FixedXKnockoffs)
-        settings = (y, weights, self.estimator, self.statistic, labels)
+        settings = (y, weights, self.estimator, self.statistic, labels, self.adjusted_)
         samplers = self._samplers(tables, labels)
         tasks = [
             delayed(_draw)(
@@ -361,8 +405,16 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
             progress.step(f"draw {number} of {self.n_draws}", number)
         return runs
 
-    def _select(self, W: Array, labels: Index) -> None:
+    def _select(self, W: Array, labels: Index, tested: Index) -> None:
         """Select columns from the statistics of the groups in each draw (Alg. 5, output)."""
+        columns, own = np.full(labels.size, W.shape[1]), np.unique(labels[tested])
+        columns[tested] = np.searchsorted(own, labels[tested])
+
+        def spread(per_group: Array) -> Array:
+            """From groups to columns; covariates have none."""
+            nothing = np.full((*per_group.shape[:-1], 1), np.nan)
+            return np.concatenate([per_group, nothing], axis=-1)[..., columns]
+
         # Alg. 5, threshold: the smallest t with (offset + #{W <= -t}) / #{W >= t} <= level.
         thresholds = np.array([knockoff_threshold(w, self._level, self.offset) for w in W])
         e = np.mean([knockoff_evalues(w, self._level, self.offset) for w in W], axis=0)
@@ -372,20 +424,23 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
         else:
             self.threshold_ = thresholds
             support, q = ebh(e, self.fdr), ebh_qvalues(e)
-        self.draws_, self.evalues_ = W[:, labels], e[labels]
+        self.draws_, self.evalues_, self.qvalues_ = spread(W), spread(e), spread(q)
         self.statistics_ = self.draws_.mean(axis=0)
-        self.support_, self.qvalues_ = support[labels], q[labels]
+        self.support_ = spread(support.astype(float)) == 1
 
     def _evidence(self) -> dict[str, Array]:
         return {"W": self.statistics_, "qvalue": self.qvalues_}
 
     def _notes(self) -> dict[int, str]:
+        if hasattr(self, "table_"):
+            return self._notes_by_input()
         notes = dict(self._unit_notes)
         doubtful = [] if self.diagnostics_ is None else self.diagnostics_.doubtful
         for j in doubtful:
             notes[j] = "; ".join([*filter(None, [notes.get(j)]), "the knockoff does not match"])
         constant = np.flatnonzero(~getattr(self.sampler_, "varying_", np.ones(0, dtype=bool)))
-        return notes | dict.fromkeys(constant.tolist(), "constant")
+        notes |= dict.fromkeys(constant.tolist(), "constant")
+        return with_missing(notes, self.missing_)
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self, "support_")
@@ -394,7 +449,7 @@ class KnockoffSelector(SummaryMixin, SelectorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
 
@@ -416,12 +471,26 @@ def _refuse_groups(groups: Any) -> None:
         )
 
 
+def _others(columns: Index, n_columns: int) -> Index:
+    """The columns that are not among the given ones."""
+    return np.setdiff1d(np.arange(n_columns), columns)
+
+
 def _labels(units: list[Feature], n_columns: int) -> Index:
     """Number of the unit of each column."""
     labels = np.empty(n_columns, dtype=np.intp)
     for number, unit in enumerate(units):
         labels[unit.columns] = number
     return labels
+
+
+def _compared(X: Array, X_knockoff: Array, labels: Index, adjusted: Index) -> KnockoffDiagnostics:
+    """Diagnostics of a draw, in which each covariate is its own knockoff."""
+    X_knockoff = X_knockoff.copy()
+    X_knockoff[:, adjusted] = X[:, adjusted]
+    found = compare(X, X_knockoff, labels)
+    found.correlations[adjusted] = np.nan
+    return found
 
 
 def _draw(
@@ -432,6 +501,7 @@ def _draw(
     estimator: Any,
     statistic: str,
     labels: Index,
+    adjusted: Index,
     rng: np.random.Generator,
     diagnose: bool,
     keep: bool,
@@ -444,6 +514,10 @@ def _draw(
                 f"sampler {type(sampler).__name__} returned knockoffs of shape {X_knockoff.shape} "
                 f"for X of shape {X.shape}, or values that are not finite."
             )
-        found = evaluate(X, X_knockoff, y, estimator, statistic, labels, rng, weights)
-        diagnostics = compare(X, X_knockoff, labels) if diagnose else None
+        tested = _others(adjusted, labels.size)
+        own = np.unique(labels[tested], return_inverse=True)[1]
+        table = X[:, tested], X_knockoff[:, tested]
+        beside = X[:, adjusted] if adjusted.size else None
+        found = evaluate(*table, y, estimator, statistic, own, rng, weights, beside)
+        diagnostics = _compared(X, X_knockoff, labels, adjusted) if diagnose else None
     return (found if keep else replace(found, model=None)), diagnostics

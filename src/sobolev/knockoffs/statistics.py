@@ -16,9 +16,10 @@ import numpy as np
 
 from sobolev._parameters import check_option
 from sobolev._random import RandomState, check_generator, seeded
+from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index
 from sobolev.criterion import GroupsLike
-from sobolev.critic import allowed_kind, as_critic, told_type, unwrapped
+from sobolev.critic import allowed_kind, as_critic, told_covariates, told_type, unwrapped
 from sobolev.knockoffs.groups import group_labels
 from sobolev.knockoffs.importances import (
     entry_importances,
@@ -130,27 +131,34 @@ def evaluate(
     labels: Index,
     rng: np.random.Generator,
     weights: Array | None = None,
+    covariates: Array | None = None,
 ) -> Evaluation:
     """Statistics, importances and model of one draw; see :func:`knockoff_statistics`.
 
     y was read before: floats are numbers, all else is labels. ``weights`` are probabilities of the
-    rows.
+    rows. ``covariates`` are columns (n, q) without knockoffs; the estimator gets them after the
+    pairs, and the lasso path does not penalise them.
     """
     check_statistic(statistic, estimator)
     if weights is not None and statistic == "swap":
         raise ValueError('sample_weight does not go with statistic="swap"; use "difference".')
     pairs, model = Pairs.arrange(X, X_knockoff, labels, rng), None
+    design, beside = pairs.design, np.arange(0)
+    if covariates is not None:
+        p = np.full(len(X), 1 / len(X))
+        design = np.hstack([design, Standardizer.fit(covariates, p).transform(covariates)])
+        beside = np.arange(pairs.design.shape[1], design.shape[1])
     if pairs.n_pairs == 0:
         found = np.zeros(0)
     elif statistic == "lasso_path":
-        found = entry_importances(pairs.design, y, weights)
+        found = entry_importances(pairs.design, y, weights, design[:, beside])
     else:
-        critic = _fresh(estimator, rng)
+        critic = _fresh(estimator, rng, beside)
         if statistic == "swap":
-            found = swap_importances(critic, pairs.design, y, pairs.units(), rng)
+            found = swap_importances(critic, design, y, pairs.units(), rng)
         else:
-            critic = critic.fit_validated(pairs.design, y, weights)  # Alg. 5, train SIC
-            found = model_importances(critic, 2 * pairs.n_pairs)
+            critic = critic.fit_validated(design, y, weights)  # Alg. 5, train SIC
+            found = model_importances(critic, design.shape[1])[: 2 * pairs.n_pairs]
         model = unwrapped(critic)
     importances = pairs.restore(found)
     # Alg. 5: W_j = eta_j - eta_(j + d) for the default statistic, summed over groups.
@@ -200,9 +208,10 @@ def check_statistic(statistic: str, estimator: Any) -> None:
         )
 
 
-def _fresh(estimator: Any, rng: np.random.Generator) -> Any:
+def _fresh(estimator: Any, rng: np.random.Generator, adjusted: Index) -> Any:
     if estimator is None:
         from sobolev.convex import ConvexSIC  # the default critic
 
         estimator = ConvexSIC()
-    return as_critic(seeded(told_type(estimator), rng)).for_testing()
+    told = told_covariates(told_type(estimator), adjusted)
+    return as_critic(seeded(told, rng)).for_testing()

@@ -67,6 +67,7 @@ class NeuralEstimator(CriticMixin, SICSelectorMixin, BaseEstimator):
     optimizer: Optimizer | None
     boosting: Any
     feature_groups: Any
+    adjust: Any
     cv: Any
     random_state: RandomState
     n_jobs: int | None
@@ -139,7 +140,7 @@ class NeuralEstimator(CriticMixin, SICSelectorMixin, BaseEstimator):
         self.standardizer_ = Standardizer.fit(X, p)
         varying, names = self.standardizer_.varying, getattr(self, "feature_names_in_", None)
         report_constant(varying, names, stacklevel=5)  # the line that called fit
-        groups = varying_groups(self.feature_groups, varying, names)
+        groups = varying_groups(self.feature_groups, varying, names, self.adjust)
         designs = self._designs(psi.shape[1])
         rng = check_generator(self.random_state)
         needs_torch = optimizer.gradient == "autograd" or not all(d.batched for d in designs)
@@ -262,7 +263,8 @@ class NeuralEstimator(CriticMixin, SICSelectorMixin, BaseEstimator):
         eta = np.concatenate([e.eta for e in self._ensembles])
         combined = combine(eta, self._boosting.aggregate)
         if groups is not None:
-            self.group_importances_, self.group_names_ = combined, groups.names
+            if self.feature_groups is not None:
+                self.group_importances_, self.group_names_ = combined, groups.names
             squared = np.concatenate([e.moments.squared for e in self._ensembles])
             eta = np.stack(
                 [groups.feature_importances(e, s) for e, s in zip(eta, squared, strict=True)]

@@ -12,7 +12,7 @@ from sobolev._parameters import check_number, check_option
 from sobolev._random import RandomState
 from sobolev._sample import Sample, spread
 from sobolev._typing import AnyArray, Array, Index
-from sobolev.criterion import Decomposition, Explanation, Groups
+from sobolev.criterion import Decomposition, Explanation, Groups, adjusted_groups
 from sobolev.neural._base import NeuralEstimator
 from sobolev.neural.critics import BilinearCritic, resolve_critic
 from sobolev.neural.evaluation import NeuralEvaluator
@@ -21,7 +21,7 @@ from sobolev.neural.fitting import Design, network_values
 from sobolev.neural.objectives import ExactSIC, PairedSIC
 from sobolev.neural.optimizer import Optimizer
 from sobolev.targets import resolve_target
-from sobolev.validation import plain_target
+from sobolev.validation import feature_names, plain_target
 
 if TYPE_CHECKING:
     from typing import Self
@@ -74,6 +74,9 @@ class NeuralSIC(NeuralEstimator):
         "auto", "regression" or "classification", or a :class:`~sobolev.targets.TargetEncoder`.
     feature_groups : mapping or sequence of sequences, optional
         Groups of columns, by name or position, that share one importance.
+    adjust : sequence of str or int, optional
+        Covariates, by name or position: columns that are always in the critic, see
+        :class:`~sobolev.ConvexSIC`.
     n_features_to_select : int, float or None, default=None
         Number of features to select, or their fraction.
     threshold : float or None, default=None
@@ -90,7 +93,7 @@ class NeuralSIC(NeuralEstimator):
     Attributes
     ----------
     feature_importances_ : array of shape (d,)
-        Importances eta, which sum to one; zero for constant columns.
+        Importances eta, which sum to one; zero for constant columns and for those of ``adjust``.
     member_importances_ : array of shape (n_members, d)
         Importances of every member.
     group_importances_, group_names_
@@ -149,6 +152,7 @@ class NeuralSIC(NeuralEstimator):
     boosting: Any = 1
     target: Any = "auto"
     feature_groups: Any = None
+    adjust: Any = None
     n_features_to_select: int | float | None = None
     threshold: float | None = None
     cv: Any = 5
@@ -239,7 +243,10 @@ class NeuralSIC(NeuralEstimator):
 
     def predict_without(self, columns: Index, X: Array, y: Any, X_new: Array) -> Array:
         """Encoded responses of new rows, by a copy that was fitted without the columns."""
-        fresh = clone(self).set_params(lam=self.lam_, feature_groups=None)
+        groups = adjusted_groups(self.feature_groups, self.adjust, X.shape[1], feature_names(self))
+        adjusted = np.delete(groups.adjusted, columns)
+        adjust = None if adjusted.all() else np.flatnonzero(adjusted)  # one must be penalised
+        fresh = clone(self).set_params(lam=self.lam_, feature_groups=None, adjust=adjust)
         fresh.fit_validated(np.delete(X, columns, axis=1), y)
         if any(e.network.pairs for e in fresh._ensembles):
             raise ValueError(

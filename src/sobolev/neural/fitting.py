@@ -93,7 +93,7 @@ class Recipe:
     ----------
     optimizer : Optimizer
     groups : Groups or None
-        Groups of columns.
+        Groups of columns; a column in none of them is not penalised.
     device : torch.device or None
         None is the CPU.
     seed : int
@@ -244,7 +244,7 @@ def _fit_chunk(
             if metric is not None:
                 network.scale_inputs(metric)
             moments = evaluate(network, sample, design.objective, recipe.seed)
-            metric = _metric(moments.squared)
+            metric = _metric(moments.squared, recipe.groups)
     if optimizer.mirror:  # the paper: the last eta is the result
         eta = to_numpy(importances.eta).astype(float)
     else:
@@ -287,9 +287,14 @@ def _validation(
     return Validation.make(held_out, trained, rngs, recipe.every, recipe.patience, device)
 
 
-def _metric(squared: AnyArray) -> AnyArray:
-    """Weights of the columns by their importance, of mean square one, (E, d)."""
+def _metric(squared: AnyArray, groups: Groups | None = None) -> AnyArray:
+    """Weights of the columns by their importance, of mean square one, (E, d).
+
+    Columns that are not penalised have the largest weight.
+    """
     root = np.sqrt(squared)
+    if groups is not None:
+        root[:, groups.adjusted] = root.max(axis=1, keepdims=True)
     metric = root / np.maximum(root.max(axis=1, keepdims=True), 1e-30) + METRIC_FLOOR
     metric /= np.sqrt(np.mean(metric**2, axis=1, keepdims=True))
     return metric.astype(np.float32)

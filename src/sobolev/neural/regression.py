@@ -34,6 +34,7 @@ class _SobolevPredictor(NeuralEstimator):
     optimizer: Optimizer | None = None
     boosting: Any = 1
     feature_groups: Any = None
+    adjust: Any = None
     n_features_to_select: int | float | None = None
     threshold: float | None = None
     cv: Any = 5
@@ -100,6 +101,9 @@ class SobolevRegressor(RegressorMixin, _SobolevPredictor):
         says how importances are averaged.
     feature_groups : mapping or sequence of sequences, optional
         Groups of columns, by name or position, that share one importance.
+    adjust : sequence of str or int, optional
+        Covariates, by name or position: columns that are always in the network, see
+        :class:`~sobolev.ConvexSIC`.
     n_features_to_select : int, float or None, default=None
         Number of features to select, or their fraction.
     threshold : float or None, default=None
@@ -116,7 +120,7 @@ class SobolevRegressor(RegressorMixin, _SobolevPredictor):
     Attributes
     ----------
     feature_importances_ : array of shape (d,)
-        Importances eta, which sum to one; zero for constant columns.
+        Importances eta, which sum to one; zero for constant columns and for those of ``adjust``.
     member_importances_ : array of shape (n_members, d)
         Importances of every member.
     support_ : array of bool, shape (d,)
@@ -178,6 +182,9 @@ class SobolevClassifier(ClassifierMixin, _SobolevPredictor):
         says how importances are averaged.
     feature_groups : mapping or sequence of sequences, optional
         Groups of columns, by name or position, that share one importance.
+    adjust : sequence of str or int, optional
+        Covariates, by name or position: columns that are always in the network, see
+        :class:`~sobolev.ConvexSIC`.
     n_features_to_select : int, float or None, default=None
         Number of features to select, or their fraction.
     threshold : float or None, default=None
@@ -196,7 +203,7 @@ class SobolevClassifier(ClassifierMixin, _SobolevPredictor):
     classes_ : array of shape (n_classes,)
         The labels.
     feature_importances_ : array of shape (d,)
-        Importances eta, which sum to one; zero for constant columns.
+        Importances eta, which sum to one; zero for constant columns and for those of ``adjust``.
     member_importances_ : array of shape (n_members, d)
         Importances of every member.
     support_ : array of bool, shape (d,)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ class Rows:
         Names of the columns of X.
     classes : array or None
         The labels, if y is one column of labels.
+    sets : mapping
+        Columns of X and categories of each feature that is a category.
     """
 
     critic: Any
@@ -38,6 +41,7 @@ class Rows:
     y: Any
     names: list[str]
     classes: AnyArray | None
+    sets: Mapping[str, tuple[list[int], tuple[str, ...]]] = field(default_factory=dict)
 
     def evaluator(self, response: AnyArray | None = None) -> Evaluator:
         """The witness of the rows as a function of some of the columns.
@@ -65,6 +69,8 @@ class Rows:
             if not -d <= feature < d:
                 raise ValueError(f"feature {feature} does not exist: X has {d} columns.")
             return int(feature) % d
+        if str(feature) in self.sets and str(feature) not in self.names:
+            raise ValueError(f"feature {feature!r} has several categories, not one column.")
         if str(feature) not in self.names:
             raise ValueError(f"feature {feature!r} is not a column of X; pass a name or position.")
         return self.names.index(str(feature))
@@ -98,7 +104,8 @@ def read_rows(selector: Any, X: Any, y: Any) -> Rows:
     Parameters
     ----------
     selector : fitted ConvexSIC, NeuralSIC or HRTSelector, or another critic
-    X : array-like or DataFrame of shape (n, d)
+    X : array-like, DataFrame or Prepared, of shape (n, d)
+        If the selector was fitted to a table with categories, the rows are those of its fit.
     y : array-like of n rows
 
     Returns
@@ -107,8 +114,16 @@ def read_rows(selector: Any, X: Any, y: Any) -> Rows:
     """
     from sobolev.critic import unwrapped
     from sobolev.responses import Response
+    from sobolev.tables import Prepared
     from sobolev.validation import plain_target, validate_rows
 
+    table = X if isinstance(X, Prepared) else getattr(selector, "table_", None)
+    if table is not None:
+        rows = read_rows(getattr(selector, "encoded_", selector), table.filled(), table.response)
+        alone = {own[0]: name for name, own in table.places.items() if len(own) == 1}
+        shown = [alone.get(j, name) for j, name in enumerate(rows.names)]
+        sets = {name: (table.places[name], found) for name, found in table.categories.items()}
+        return replace(rows, names=shown, sets=sets)
     critic = _critic(selector)
     names, fitted_names = getattr(X, "columns", None), getattr(selector, "feature_names_in_", None)
     if names is not None and fitted_names is None:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from sobolev._random import RandomState
 
 
+# With more values than this, the names of categories are slanted.
+MAX_LEVEL = 5
+
+
 def plot_effect(
     selector: Any,
     X: Any,
@@ -75,7 +79,7 @@ def plot_effect(
 
 def draw_effect(ax: Axes, effect: PartialEffect) -> None:
     """Draw a computed effect into axes, without a title."""
-    discrete = np.unique(effect.values).size <= MAX_POINTS
+    discrete = bool(effect.categories) or np.unique(effect.values).size <= MAX_POINTS
     ax.axhline(0, color=INK, linewidth=0.8, zorder=1)
     _curves(ax, effect, discrete)
     if discrete:
@@ -128,8 +132,15 @@ def _rug(ax: Axes, values: Array) -> None:
 def _shares(ax: Axes, effect: PartialEffect) -> None:
     """A tick for each value, with its share of the rows."""
     counts = np.array([np.mean(effect.values == value) for value in effect.grid])
-    unit = "% of rows" if counts.size <= 5 else "%"
-    labels = [f"{v:g}\n{100 * c:.0f} {unit}" for v, c in zip(effect.grid, counts, strict=True)]
-    ax.set_xticks(effect.grid, labels)
+    unit = "% of rows" if counts.size <= 3 else "%"
+    names = [shown_name(name, 14) for name in effect.categories] or [f"{v:g}" for v in effect.grid]
+    shares = [f"{100 * count:.0f} {unit}" for count in counts]
+    if len(names) > MAX_LEVEL:  # no room side by side
+        both = [f"{name} · {share}" for name, share in zip(names, shares, strict=True)]
+        slant = {"rotation": 45, "ha": "right", "rotation_mode": "anchor", "fontsize": 8}
+        ax.set_xticks(effect.grid, both, **slant)  # type: ignore[arg-type]
+    else:
+        both = [f"{name}\n{share}" for name, share in zip(names, shares, strict=True)]
+        ax.set_xticks(effect.grid, both)
     room = 0.25 * np.ptp(effect.grid)
     ax.set_xlim(effect.grid[0] - room, effect.grid[-1] + room)

@@ -73,7 +73,9 @@ def plot_importances(
     """
     check_count("max_features", max_features)
     if hasattr(importances, "summary"):
-        table = importances.summary()
+        from sobolev.summary import without_covariates
+
+        table = without_covariates(importances.summary())
         importances = table["importance"]
         feature_names = table["feature"] if feature_names is None else feature_names
         support = table["selected"] if support is None else support

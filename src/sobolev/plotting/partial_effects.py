@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,8 @@ class PartialEffect:
         Whether there is a curve for each class.
     values : array of shape (n,)
         Values of the feature in the data.
+    categories : tuple of str
+        Names of the values 0, 1, ... of a category; empty for a number.
     """
 
     feature: str
@@ -60,6 +63,7 @@ class PartialEffect:
     labels: list[str]
     is_classes: bool
     values: Array
+    categories: tuple[str, ...] = ()
 
 
 def partial_effect(
@@ -92,7 +96,7 @@ def partial_effect(
     y : array-like of shape (n,) or (n, q)
         Several numeric responses are moved one by one, the others at their medians.
     feature : int or str
-        Position or name of the column.
+        Position or name of the column; a category is evaluated at each of its values.
     n_grid : int, default=25
         Number of grid values, from the 2 % to the 98 % quantile of the column. A column with at
         most ten values is evaluated at each of them.
@@ -121,33 +125,41 @@ def partial_effect(
     check_count("n_grid", n_grid)
     check_count("max_rows", max_rows)
     rows = read_rows(selector, X, y)
-    j = rows.position(feature)
-    column = rows.X[:, j]
-    grid = _grid(column, n_grid)
+    if isinstance(feature, Integral) and hasattr(selector, "table_"):
+        feature = selector.table_.inputs[feature]
+    name = str(feature)
+    columns, categories = rows.sets.get(name, ([], ()))
+    if categories:
+        points = np.eye(len(categories))[:, -len(columns) :]  # two categories have one column
+        column = rows.X[:, columns] @ np.arange(len(categories))[-len(columns) :]
+    else:
+        columns = [rows.position(feature)]
+        name, column = rows.names[columns[0]], rows.X[:, columns[0]]
+        points = _grid(column, n_grid)[:, None]
     if rows.classes is None:
         labels, levels = rows.response_names, _response_levels(rows)
     else:
         labels = [str(label) for label in rows.classes]
         levels = [[(np.array([label]), 1.0)] for label in rows.classes]
     drawn = rows.sample(max_rows, check_generator(random_state))
-    curves = np.stack([_curve(drawn, j, grid, weighted) for weighted in levels])
+    curves = np.stack([_curve(drawn, columns, points, weighted) for weighted in levels])
     tail = (1 - BAND_SHARE) / 2
     return PartialEffect(
-        feature=rows.names[j],
-        grid=grid,
+        feature=name,
+        grid=np.arange(len(points), dtype=float) if categories else points[:, 0],
         means=curves.mean(axis=1),
         lower=np.quantile(curves, tail, axis=1),
         upper=np.quantile(curves, 1 - tail, axis=1),
         labels=labels,
         is_classes=rows.classes is not None,
         values=column,
+        categories=categories,
     )
 
 
-def _curve(rows: Rows, j: int, grid: Array, levels: Levels) -> Array:
-    """The effect on each row at each value of the grid, (n, g)."""
-    column, values = np.array([j]), grid[:, None]
-    parts = [weight * rows.evaluator(y).at(column, values) for y, weight in levels]
+def _curve(rows: Rows, columns: list[int], points: Array, levels: Levels) -> Array:
+    """The effect on each row at each of the points, (n, g)."""
+    parts = [weight * rows.evaluator(y).at(np.array(columns), points) for y, weight in levels]
     return np.sum(parts, axis=0, dtype=float)
 
 

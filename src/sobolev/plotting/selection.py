@@ -86,7 +86,9 @@ def plot_pvalues(
 
     check_count("max_features", max_features)
     if hasattr(pvalues, "summary"):
-        fitted, table = pvalues, pvalues.summary()
+        from sobolev.summary import without_covariates
+
+        fitted, table = pvalues, without_covariates(pvalues.summary())
         fdr = fitted.fdr if fdr is None else fdr
         procedure = fitted.procedure if procedure is None else procedure
         # Another level or procedure than the fitted one selects anew.
@@ -185,7 +187,9 @@ def plot_knockoff_statistics(
     """
     check_count("max_features", max_features)
     if hasattr(W, "summary"):
-        fitted, table = W, W.summary()
+        from sobolev.summary import without_covariates
+
+        fitted, table = W, without_covariates(W.summary())
         if threshold is None:
             threshold = fitted.threshold_
             support = table["selected"] if support is None else support

@@ -17,7 +17,8 @@ from sobolev.report.result import COLUMNS, SelectionResult
 from sobolev.report.versions import versions
 from sobolev.responses import Response, response_names, take_response
 from sobolev.selection import select
-from sobolev.summary import units_of
+from sobolev.summary import ADJUSTED, covariate_names, units_of, without_covariates
+from sobolev.tables import Prepared
 
 if TYPE_CHECKING:
     from sobolev.inference import AuditResult
@@ -50,8 +51,8 @@ def make_result(
     ----------
     selector : fitted HRTSelector, KnockoffSelector, ConvexSIC or NeuralSIC
         An HRTSelector whose fit was interrupted after its first fit gives a ranking.
-    X, y : array-like or DataFrame
-        The data that it was fitted to.
+    X, y : array-like, DataFrame or Prepared
+        The data that it was fitted to; a prepared table has its own y.
     targets : iterable of str, optional
         Names of the responses; by default those that y has.
     kinds : mapping, optional
@@ -74,13 +75,19 @@ def make_result(
     -------
     SelectionResult
     """
+    prepared = X if isinstance(X, Prepared) else getattr(selector, "table_", None)
+    if prepared is not None:
+        selector = getattr(selector, "encoded_", selector)
+        X, y, kinds = prepared.X, prepared.response, kinds or prepared.kinds
+        data = prepared.facts | dict(data or {})
     is_partial = not hasattr(selector, "support_")
     X, y = take_response(X, y)
     response = y if isinstance(y, Response) else getattr(selector, "response_", None)
     if response is not None:
         y = response.read(y)
     table = _ranking(selector) if is_partial else selector.summary()
-    table = table.rename(columns={"W": "statistic"})
+    adjusted = covariate_names(table)
+    table = without_covariates(table).rename(columns={"W": "statistic"})
     method = "hrt" if "pvalue" in table else "knockoffs" if "statistic" in table else "rank"
     if kinds is not None:
         table["kind"] = table["feature"].map(kinds).fillna(table["kind"])
@@ -88,26 +95,28 @@ def make_result(
     if response is not None:
         facts["response"] = response.description
     found = {"hrt": _hrt, "knockoffs": _knockoffs, "rank": _rank}[method](selector)
-    said = list(_misfits(selector) if warnings is None else warnings)
+    said = list(_misfits(selector, prepared) if warnings is None else warnings)
     if is_partial:
         said.insert(0, INTERRUPTED)
     seed = getattr(selector, "random_state", None)
     if isinstance(seed, Integral):
         found["seed"] = int(seed)
+    given = {"adjust": adjusted} if adjusted else {}
     result = SelectionResult(
         method=method,
         targets=response_names(y) if targets is None else tuple(targets),
         fdr=None if method == "rank" else float(selector.fdr),
         table=table.reindex(columns=list(COLUMNS)),
         data=facts | dict(data or {}) | ({"partial": True} if is_partial else {}),
-        settings=found | dict(settings or {}),
+        settings=found | dict(settings or {}) | given,
         versions=versions(),
         warnings=(*said,),
         seconds=seconds,
         audit=audit,
     )
     if pictures and not is_partial:
-        result = replace(result, pictures=draw_pictures(selector, X, y, result))
+        shown = X if prepared is None else prepared
+        result = replace(result, pictures=draw_pictures(selector, shown, y, result))
     return result
 
 
@@ -116,7 +125,8 @@ def _ranking(selector: Any) -> pd.DataFrame:
     units = units_of(selector)
     shares = np.array([selector.feature_importances_[c].sum() for c in units.values()])
     kinds = ["numeric" if c.size == 1 else "group" for c in units.values()]
-    table = {"feature": list(units), "kind": kinds, "importance": shares, "note": ""}
+    notes = [ADJUSTED if np.isin(c, selector.adjusted_).any() else "" for c in units.values()]
+    table = {"feature": list(units), "kind": kinds, "importance": shares, "note": notes}
     found = pd.DataFrame(table | {"selected": select(shares)})
     return found.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
 
@@ -179,12 +189,13 @@ def _name(part: Any) -> str:
     return part if isinstance(part, str) else type(part).__name__
 
 
-def _misfits(selector: Any) -> list[str]:
-    """What the selector warned of: features for which the level is not assured."""
+def _misfits(selector: Any, prepared: Prepared | None) -> list[str]:
+    """What was done to the table, and features for which the level is not assured."""
+    notes = [] if prepared is None else prepared.notes
     with warnings_module.catch_warnings(record=True, action="always") as caught:
-        if hasattr(selector, "warn"):
+        if hasattr(selector, "warn") and hasattr(selector, "support_"):  # it was not interrupted
             selector.warn()
-    return [sentence(str(item.message)) for item in caught]
+    return [*notes, *(sentence(str(item.message)) for item in caught)]
 
 
 def sentence(text: str) -> str:

@@ -12,6 +12,7 @@ from sobolev._typing import Index
 from sobolev.report.result import Picture, SelectionResult
 from sobolev.responses import Response
 from sobolev.summary import units_of
+from sobolev.tables import Prepared
 from sobolev.validation import feature_names
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def draw_pictures(selector: Any, X: Any, y: Any, result: SelectionResult) -> tup
         Without those for which there is nothing to draw.
     """
     units = units_of(selector)
-    pictures = _effects(selector, X, y, [units[name] for name in result.selected])
+    pictures = _effects(selector, X, y, _drawable(X, units, result.selected))
     if result.method == "hrt":
         pictures += _tests(selector, units, result)
     if getattr(selector, "diagnostics_", None) is not None:
@@ -100,25 +101,34 @@ def draw_pictures(selector: Any, X: Any, y: Any, result: SelectionResult) -> tup
     return tuple(pictures)
 
 
-def _effects(selector: Any, X: Any, y: Any, selected: Sequence[Index]) -> list[Picture]:
-    """Effects of the selected single columns, if the critic shows effects."""
+def _drawable(X: Any, units: dict[str, Index], names: Sequence[str]) -> list[Any]:
+    """Selected features with an effect to draw: single columns and categories, not groups."""
+    if isinstance(X, Prepared):
+        return [name for name in names if name in X.categories or len(X.places.get(name, ())) == 1]
+    return [int(units[name][0]) for name in names if units[name].size == 1]
+
+
+def _effects(selector: Any, X: Any, y: Any, features: Sequence[Any]) -> list[Picture]:
+    """Effects of the selected features, if the critic shows effects."""
     from sobolev.plotting import partial_effect, plot_interactions
     from sobolev.plotting.partial_effects import NoEffectsError
 
-    single = [int(columns[0]) for columns in selected if columns.size == 1]
-    if not single or _has_mixed_responses(y):
+    if not features or _has_mixed_responses(y):
         return []
     options = {"n_grid": N_GRID, "max_rows": MAX_ROWS}
     try:
-        effects = [partial_effect(selector, X, y, j, **options) for j in single[:MAX_EFFECTS]]
+        effects = [partial_effect(selector, X, y, j, **options) for j in features[:MAX_EFFECTS]]
     except NoEffectsError:
         return []
     words = CLASSES if effects[0].is_classes else SEVERAL
     pictures = [Picture("Effects", words, _effect_panels(effects))]
-    together = single[:MAX_TOGETHER]
+    if isinstance(X, Prepared):  # features of one column
+        features = [name for name in features if len(X.places[name]) == 1]
+    together = features[:MAX_TOGETHER]
     if len(together) > 1:
         names = feature_names(selector)
-        room = 0.3 + 0.075 * min(20, max(len(names[j]) for j in together))
+        shown = [j if isinstance(j, str) else names[j] for j in together]
+        room = 0.3 + 0.075 * min(20, max(map(len, shown)))
         size = CELL * len(together)
         slanted = 0.35 if room < 0.65 else 0.75 * room
         width = max(room + size + 0.1, MIN_WIDTH)  # the title takes some room

@@ -43,9 +43,10 @@ class SelectionResult:
     fdr : float or None
         The level; None for "rank".
     table : DataFrame
-        One row for each feature, strongest first, with the columns ``COLUMNS``: its name; its kind,
-        such as "numeric", "categorical" or "group"; its importance; the test statistic or W;
-        p-value and q-value (missing where there is none); whether it is selected; a note.
+        One row for each feature, strongest first, without covariates, with the columns ``COLUMNS``:
+        its name; its kind, such as "numeric", "categorical" or "group"; its importance; the test
+        statistic or W; p-value and q-value (missing where there is none); whether it is selected; a
+        note.
     data : mapping
         Facts about the table: "name", "rows", "rows_dropped", "columns", "set_aside" (a list of
         column and reason), and others.

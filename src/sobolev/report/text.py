@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sobolev.report.result import SelectionResult
@@ -106,8 +106,8 @@ def methods(result: SelectionResult) -> str:
     """A paragraph for the methods section of a paper.
 
     It reads these entries of ``result.settings``, where given: critic, scheme, test_size,
-    conditional, pvalue, procedure, n_repeats (HRT); sampler, offset, n_draws (knockoffs); groups,
-    missing, seed.
+    conditional, pvalue, procedure, n_repeats (HRT); sampler, offset, n_draws (knockoffs); adjust,
+    groups, missing, seed.
 
     Parameters
     ----------
@@ -158,7 +158,8 @@ def _hrt(result: SelectionResult) -> list[str]:
         statistic = f"{_SIC} as test statistic, computed with {_critic(settings)}"
     text = [
         f"We tested which of {_features(result)} are associated with {_targets(result)} given all "
-        f"other features, by the holdout randomization test (Tansey et al. 2022) with {statistic}.",
+        f"other features{_covariates(result)}, by the holdout randomization test (Tansey et al. "
+        f"2022) with {statistic}.",
     ]
     share = settings.get("test_size")
     if settings.get("scheme", "forward") == "forward":
@@ -202,8 +203,9 @@ def _knockoffs(result: SelectionResult) -> list[str]:
         importances = f"the importances of {_SIC}, computed with {_critic(settings)}"
     text = [
         f"We selected the features, among {_features(result)}, that are associated with "
-        f"{_targets(result)} given all other features, by the knockoff filter (Candès et al. 2018) "
-        f"on {_rows(result)}, with {importances} for features and knockoffs together.",
+        f"{_targets(result)} given all other features{_covariates(result)}, by the knockoff filter "
+        f"(Candès et al. 2018) on {_rows(result)}, with {importances} for features and knockoffs "
+        "together.",
         f"Knockoffs: {_SAMPLERS.get(sampler, sampler)}.",
     ]
     offset = int(settings.get("offset", 1))
@@ -226,8 +228,9 @@ def _knockoffs(result: SelectionResult) -> list[str]:
 
 def _rank(result: SelectionResult) -> list[str]:
     return [
-        f"We ranked {_features(result)} by their share in {_SIC} with {_targets(result)}, computed "
-        f"on {_rows(result)} with {_critic(result.settings)}.",
+        f"We ranked {_features(result)} by their share in {_SIC} with "
+        f"{_targets(result)}{_covariates(result)}, computed on {_rows(result)} with "
+        f"{_critic(result.settings)}.",
         "The ranking controls no error rate.",
     ]
 
@@ -356,6 +359,20 @@ def _features(result: SelectionResult) -> str:
     return f"{len(result.table):,} features"
 
 
+def _covariates(result: SelectionResult) -> str:
+    """The covariates, to follow what a feature is tested given; empty without any."""
+    names = [str(name) for name in result.settings.get("adjust") or ()]
+    if not names:
+        return ""
+    given = "given " if result.method == "rank" else "and given "
+    were = "was" if len(names) == 1 else "were"
+    done = "ranked" if result.method == "rank" else "tested"
+    role = f"always in the model and not penalised or {done}"
+    if not _uses_sic(result.settings):  # a predictor may leave them out
+        role = f"among the columns of the model and not {done}"
+    return f" {given}{_and(names)}, which {were} {role}"
+
+
 def _rows(result: SelectionResult) -> str:
     rows = result.data.get("rows")
     return "the rows" if rows is None else f"{rows:,} rows"
@@ -366,5 +383,10 @@ def _targets(result: SelectionResult) -> str:
     if not names:
         return "the response"
     if len(names) <= 3:
-        return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+        return _and(names)
     return f"{len(names)} responses jointly"
+
+
+def _and(names: Sequence[str]) -> str:
+    """Names as in a sentence: a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)

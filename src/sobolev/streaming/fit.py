@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.utils.validation import validate_data
 
 from sobolev._parameters import check_count
+from sobolev._sample import varying_groups
 from sobolev._threads import blas_threads
 from sobolev._typing import Array
 from sobolev.convex import ConvexSIC
@@ -182,7 +183,9 @@ def partial_fit(
         spec = _streaming_map(estimator)
         select(np.zeros(X.shape[1]), estimator.n_features_to_select, estimator.threshold)
         folds = _fold_count(estimator) if isinstance(estimator.lam, str) else 1
-        settings = make_settings(estimator, spec, None, None)
+        names, every = getattr(estimator, "feature_names_in_", None), np.ones(X.shape[1], bool)
+        groups = varying_groups(None, every, names, estimator.adjust)
+        settings = make_settings(estimator, spec, groups, None)
         encoder = resolve_target(estimator.target)
         partial = PartialMoments.start(X, y, weight, settings, encoder, classes, folds)
     estimator.partial_moments_ = partial.add(X, y, weight)

@@ -84,6 +84,7 @@ class PartialMoments:
             raise ValueError("every column of the first chunk is constant; begin with more rows.")
         _warn_constant(units)
         sample = Rows(units.transform(X), psi, p)
+        settings = settings.on_columns(np.flatnonzero(units.varying))
         metric = _metric(sample, settings)
         bound = _bind(sample, settings, metric, units)
         all_metric = np.ones(X.shape[1])
@@ -173,7 +174,7 @@ def partial_rows(
 def _metric(sample: Rows, settings: Settings) -> Array:
     """The metric of the first chunk after all rounds but one."""
     if settings.n_rounds == 1:
-        return start_metric(sample)
+        return start_metric(sample, settings.groups)
     first = settings.with_rounds(settings.n_rounds - 1)
     return next_metric(fit_critic(sample, first, REFERENCE_LAM).solution, first)
 

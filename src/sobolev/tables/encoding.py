@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,8 @@ assert MOST_CATEGORIES <= MAX_PATTERNS
 
 
 def encode(
-    columns: Mapping[str, pd.Series],
-    kinds: Mapping[str, str],
-    groups: Mapping[str, list[str]],
-    *,
-    reference: bool,
-) -> tuple[pd.DataFrame, dict[str, list[int]], dict[str, str]]:
+    columns: Mapping[str, pd.Series], kinds: Mapping[str, str], *, reference: bool
+) -> tuple[pd.DataFrame, dict[str, list[int]]]:
     """Encode all columns as numbers.
 
     Parameters
@@ -29,8 +25,6 @@ def encode(
         Columns by name.
     kinds : mapping of str
         Type of each column, "numeric" or "categorical".
-    groups : mapping from a name to columns
-        Groups of columns; columns that were set aside are ignored.
     reference : bool
         Whether to leave out the most frequent of three or more categories.
 
@@ -38,10 +32,8 @@ def encode(
     -------
     X : DataFrame of float
         Numeric columns and indicators of categories.
-    variables : mapping from a name to positions in X
-        Columns of X that belong to each variable.
-    kinds : mapping of str
-        Type of each variable.
+    places : mapping from a name to positions in X
+        Columns of X that stand for each column.
     """
     parts: dict[str, np.ndarray] = {}
     places: dict[str, list[int]] = {}
@@ -55,9 +47,12 @@ def encode(
                 label += "'"
             parts[label] = values.to_numpy(dtype=float)
         places[name] = list(range(begin, len(parts)))
-    X = pd.DataFrame(parts)
-    variables, merged = _merge(places, kinds, groups)
-    return X, variables, merged
+    return pd.DataFrame(parts), places
+
+
+def categories(column: pd.Series) -> tuple[str, ...]:
+    """The categories of a column, in the order of their indicators."""
+    return tuple(sorted(column.dropna().unique()))
 
 
 def _indicators(name: str, column: pd.Series, reference: bool) -> pd.DataFrame:
@@ -69,10 +64,26 @@ def _indicators(name: str, column: pd.Series, reference: bool) -> pd.DataFrame:
     return found.drop(columns=found.sum().idxmax()) if reference else found
 
 
-def _merge(
-    places: Mapping[str, list[int]], kinds: Mapping[str, str], groups: Mapping[str, list[str]]
+def merge(
+    places: Mapping[str, list[int]], kinds: Mapping[str, str], groups: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, list[int]], dict[str, str]]:
-    """Merge the columns of each group; it takes the place of its first column."""
+    """Merge the columns of each group; it takes the place of its first column.
+
+    Parameters
+    ----------
+    places : mapping from a column to positions
+    kinds : mapping of str
+        Type of each column.
+    groups : mapping from a name to columns
+        Groups of columns; columns that were set aside are ignored.
+
+    Returns
+    -------
+    variables : mapping from a name to positions
+        Groups, and columns that are in none.
+    kinds : mapping of str
+        Type of each variable; a group with a numeric column is numeric.
+    """
     owner = {column: name for name, members in groups.items() for column in members}
     variables: dict[str, list[int]] = {}
     merged: dict[str, str] = {}

@@ -14,11 +14,14 @@ MISSING = ("draw", "error", "drop")
 MIN_ROWS = 10
 # A column with gaps needs values in this many rows.
 MIN_VALUES = 10
+# The note on missing cells begins with this.
+DRAWN = "Missing cells were drawn"
 
 
 def handle_missing(
     columns: Mapping[str, pd.Series],
     responses: Mapping[str, pd.Series],
+    n: int,
     missing: str,
     notes: list[str],
     set_aside: list[tuple[str, str]],
@@ -29,6 +32,8 @@ def handle_missing(
     ----------
     columns, responses : mapping of Series
         Features and responses by name.
+    n : int
+        Number of rows.
     missing : {"draw", "error", "drop"}
         Treatment of missing values: cells that are drawn later, an error, or rows to drop. Rows
         without a response are dropped.
@@ -56,7 +61,6 @@ def handle_missing(
     everything = {**present, **responses}
     gaps = {name: int(c.isna().sum()) for name, c in everything.items()}
     gaps = {name: count for name, count in gaps.items() if count}
-    n = len(next(iter(everything.values()), ()))
     if not gaps:
         return np.ones(n, dtype=bool), present
     if missing == "error":
@@ -97,10 +101,7 @@ def _with_gaps(
         if count:
             shares.append(f"{name!r} {count / kept.sum():.0%}")
     if shares:
-        notes.append(
-            "Missing cells were drawn given the other columns and the target "
-            f"({list_some(shares)})."
-        )
+        notes.append(f"{DRAWN} given the other columns and the target ({list_some(shares)}).")
     return found
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from sobolev._parameters import check_option
-from sobolev.conditionals.completing import completions
 from sobolev.responses import READINGS, Response, is_event, read_response, split_event
 from sobolev.tables.columns import kind_of, labels, most_categories, numbers
-from sobolev.tables.encoding import encode
+from sobolev.tables.encoding import categories, encode, merge
+from sobolev.tables.frames import as_pandas
 from sobolev.tables.missing import MISSING, handle_missing
 from sobolev.tables.names import known, parse_group_options
 from sobolev.tables.numerals import describe_mixture, read_text_columns
+from sobolev.tables.prepared import Prepared
 from sobolev.tables.rare import rows_of_common_classes
 from sobolev.tables.suspects import (
     ask_subject,
@@ -36,83 +36,21 @@ UNUSABLE = {
 }
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A table that is ready for the estimators.
-
-    Attributes
-    ----------
-    X : DataFrame of float
-        Numeric columns and indicators of categories, with NaN for missing cells.
-    response : Response or None
-        The response as it was read; None if there is none.
-    targets : tuple of str
-        Names of the responses.
-    variables : mapping
-        Positions in X of every variable that is ranked or tested.
-    kinds : mapping
-        Type of each variable, "numeric" or "categorical".
-    set_aside : list of (column, reason)
-        Columns that are not used.
-    notes : list of str
-        Changes to the data, in sentences.
-    rows_read, columns_read : int
-        Number of rows and columns of the file.
-    groups, weights : array or None
-        Subject and weight of each row.
-    """
-
-    X: pd.DataFrame
-    response: Response | None
-    targets: tuple[str, ...]
-    variables: Mapping[str, list[int]]
-    kinds: Mapping[str, str]
-    set_aside: list[tuple[str, str]]
-    notes: list[str]
-    rows_read: int
-    columns_read: int
-    groups: Any = None
-    weights: Any = None
-
-    @property
-    def y(self) -> Any:
-        """Values of the response: numbers, labels, or a table of both; None if there is none."""
-        return None if self.response is None else self.response.values
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether some variable has more than one column."""
-        return any(len(columns) > 1 for columns in self.variables.values())
-
-    def filled(self, *, with_response: bool = True) -> pd.DataFrame:
-        """X with draws in the place of missing cells, given the other columns and the response."""
-        if not self.X.isna().to_numpy().any():
-            return self.X
-        sets = [np.array(own) for own in self.variables.values() if len(own) > 1]
-        y = self.y if with_response else None
-        (found,) = completions(self.X.to_numpy(), y, [np.random.default_rng(0)], sets=sets)
-        return pd.DataFrame(found, columns=self.X.columns)
-
-    @property
-    def beside(self) -> dict[str, Any]:
-        """What ``fit`` gets beside X and y."""
-        found = {"groups": self.groups, "sample_weight": self.weights}
-        return {name: value for name, value in found.items() if value is not None}
-
-
 def prepare(
     frame: pd.DataFrame,
-    targets: Sequence[str],
+    targets: str | Sequence[str] = (),
     *,
-    only: Sequence[str] = (),
+    only: Sequence[str] | None = (),
     exclude: Sequence[str] = (),
     keep: Sequence[str] = (),
+    adjust: Sequence[str] = (),
     categorical: Sequence[str] = (),
-    groups: Sequence[str] = (),
+    groups: Sequence[str] | Mapping[str, Sequence[str]] = (),
     subject: str | None = None,
     blocks_of: int | None = None,
     weights: str | None = None,
     missing: str = "draw",
+    offer_missing: Sequence[str] = (),
     response: str = "auto",
     event: str | None = None,
     reference: bool = False,
@@ -122,17 +60,21 @@ def prepare(
     Parameters
     ----------
     frame : DataFrame
-        Table from :func:`read_table`.
-    targets : sequence of str
+        The table, of pandas or polars.
+    targets : str or sequence of str, optional
         Names of the responses; one string may contain several, separated by commas. Without any,
         all columns are features.
     only : sequence of str, optional
-        Names of the features; by default all other columns.
+        Names of the features; by default all other columns. None reads the response, subjects and
+        weights only.
     exclude, keep, categorical : sequence of str, optional
         Columns to leave out, to keep even if they look like identifiers, and to treat as
         categories.
-    groups : sequence of str, optional
-        Groups of columns as ``name=column,column``, or files with such lines.
+    adjust : sequence of str, optional
+        Covariates, which are kept even if they look like identifiers. A column of a group stands
+        for the whole group.
+    groups : mapping or sequence of str, optional
+        Groups of columns by name, or as ``name=column,column``, or files with such lines.
     subject : str, optional
         Column that says which rows belong together.
     blocks_of : int, optional
@@ -141,6 +83,9 @@ def prepare(
         Column of weights of the rows.
     missing : {"draw", "error", "drop"}, default="draw"
         Treatment of missing values.
+    offer_missing : sequence of str, optional
+        Columns whose missingness is a further feature, 1 where the value is missing and 0
+        elsewhere; "*" for all that have missing values.
     response : str, default="auto"
         How the responses are read, see :func:`~sobolev.responses.read_response`.
     event : str, optional
@@ -152,8 +97,20 @@ def prepare(
     Returns
     -------
     Prepared
-        Table for the estimators.
+        What :meth:`HRTSelector.fit <sobolev.HRTSelector.fit>` takes in the place of X and y.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sobolev.tables import prepare
+    >>> grown = ["yes", "no"] * 20
+    >>> frame = pd.DataFrame({"nr": range(40), "light": [1.5, 2.0, 2.5, 4.0] * 10, "grown": grown})
+    >>> data = prepare(frame, "grown")
+    >>> list(data.X), data.set_aside
+    (['light'], [('nr', 'numbers the rows; --keep nr uses it')])
     """
+    frame = as_pandas(frame)
+    targets = [targets] if isinstance(targets, str) else targets
     check_option("--missing", missing, MISSING)
     check_option("--response", response.partition("=")[0], READINGS)
     names = list(frame.columns)
@@ -171,11 +128,15 @@ def prepare(
     if used:
         raise ValueError(f"column {used[0]!r} is --target and cannot have another role.")
     unused = {*responses, *left_out, *roles.values()}
-    features = [name for name in known(only, names, "--x") or names if name not in unused]
+    covariates = _covariates(adjust, names, responses, left_out, roles)
+    asked = [*known(only, names, "--x"), *covariates] if only else names
+    features = [name for name in dict.fromkeys(asked) if name not in unused]
+    features = [] if only is None else features
     as_text = known(categorical, names, "--categorical")
-    wanted = {*known(keep, names, "--keep"), *as_text}
+    wanted = {*known(keep, names, "--keep"), *as_text, *covariates}
+    offered = known(offer_missing, features, "--offer-missing")
     rows_read = len(frame)
-    frame = frame.dropna(how="all")
+    frame = frame if only is None else frame.dropna(how="all")
     n_blank = rows_read - len(frame)
     notes = [f"{n_blank} blank rows were left out."] if n_blank else []
 
@@ -200,12 +161,15 @@ def prepare(
             set_aside.append((name, f"flag of the time {time!r}; {to_keep(name)}"))
             notes.append(event_note(name, time))
             del columns[name]
-    kept, dropped = handle_missing(columns, y, missing, notes, set_aside)
+    if only is not None:
+        _refuse_nothing(columns, responses)
+    kept, dropped = handle_missing(columns, y, len(frame), missing, notes, set_aside)
     columns = {name: column[kept] for name, column in dropped.items()}
     y = {name: column[kept] for name, column in y.items()}
     common = rows_of_common_classes(y, int(kept.sum()), notes)
     frame = frame[kept][common]
     columns = {name: column[common] for name, column in columns.items()}
+    shares = {name: float(column.isna().mean()) for name, column in columns.items()}
     y = {name: column[common] for name, column in y.items()}
     values = {name: column.reset_index(drop=True) for name, column in y.items()}
     if happened is not None:
@@ -213,29 +177,75 @@ def prepare(
     read = read_response(pd.DataFrame(values), response) if y else None
     if read is not None:
         _check_response(read)
+    _check_covariates(covariates, set_aside)
     for name in [name for name, column in columns.items() if _is_constant(column)]:
         set_aside.append((name, "constant"))
         del columns[name]
-    if not columns:
-        goal = f" for {', '.join(map(repr, responses))}" if responses else ""
-        raise ValueError(f"no column is left as a feature{goal}.")
+    if only is not None:
+        _refuse_nothing(columns, responses)
     for name, column in y.items():
         notes += leak_notes(columns, name, column)
-    given = parse_group_options(groups, names)
-    X, variables, kinds = encode(columns, kinds, given, reference=reference)
+    for name in [name for name in offered if 0 < shares.get(name, 0) < 1]:
+        label = f"{name} is missing"
+        columns[label] = columns[name].isna().astype(float).rename(label)
+        kinds[label] = "numeric"
+        features.append(label)
+    given = groups if isinstance(groups, Mapping) else parse_group_options(groups, names)
+    X, places = encode(columns, kinds, reference=reference)
+    variables, merged = merge(places, kinds, given)
+    owner = {column: name for name, members in given.items() for column in members}
+    adjusted = dict.fromkeys(owner.get(name, name) for name in covariates if name in columns)
+    if adjusted and len(adjusted) == len(variables):
+        raise ValueError("--adjust leaves no column to test; name fewer columns.")
     return Prepared(
         X,
         read,
         tuple(responses),
         variables,
-        kinds,
+        merged,
         set_aside,
         notes,
         rows_read,
         len(names),
+        inputs=tuple(features),
+        places=places,
+        rows=frame.index.to_numpy(),
+        missing={name: share for name, share in shares.items() if share},
+        categories={n: categories(c) for n, c in columns.items() if kinds[n] == "categorical"},
         groups=_subjects(frame, roles.get("--subject"), blocks_of),
         weights=_weights(frame[roles["--weights"]]) if "--weights" in roles else None,
+        adjusted=tuple(adjusted),
     )
+
+
+def _refuse_nothing(columns: Mapping[str, pd.Series], responses: Sequence[str]) -> None:
+    if not columns:
+        goal = f" for {', '.join(map(repr, responses))}" if responses else ""
+        raise ValueError(f"no column is left as a feature{goal}.")
+
+
+def _covariates(
+    adjust: Sequence[str],
+    names: Sequence[str],
+    responses: Sequence[str],
+    left_out: Sequence[str],
+    roles: Mapping[str, str],
+) -> list[str]:
+    """The columns of --adjust, which can have no other role."""
+    found = known(adjust, names, "--adjust")
+    others = {name: option for option, name in roles.items()}
+    others |= dict.fromkeys(left_out, "--exclude") | dict.fromkeys(responses, "--target")
+    for name in found:
+        if name in others:
+            raise ValueError(f"column {name!r} is both in --adjust and in {others[name]}.")
+    return found
+
+
+def _check_covariates(covariates: Sequence[str], set_aside: Sequence[tuple[str, str]]) -> None:
+    """Refuse covariates that cannot be used: a test would silently not be adjusted for them."""
+    for name, reason in set_aside:
+        if name in covariates:
+            raise ValueError(f"--adjust: column {name!r} cannot be used: {reason}.")
 
 
 def _roles(
@@ -282,6 +292,8 @@ def _weights(column: pd.Series) -> Any:
 def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series, str, str | None]:
     """The column as floats or text, its type, and the reason if it is set aside."""
     kind = "categorical" if as_text else kind_of(column)
+    if kind == "categorical" and not as_text and getattr(column.dtype, "ordered", False):
+        column, kind = pd.Series(plain_target(column), name=column.name), "numeric"
     keeping = to_keep(str(column.name))
     whole_numbers = kind == "date" and pd.api.types.is_numeric_dtype(column.dtype)
     if whole_numbers and wanted:

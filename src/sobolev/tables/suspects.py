@@ -167,7 +167,7 @@ def event_note(flag: str, time: str) -> str:
     return (
         f"{flag!r} looks like the event or censoring flag of the time {time!r}. Every time is "
         "treated as observed, so the result is about the length of follow-up; if times are "
-        "censored, use a response that is known for all rows."
+        f"censored, pass --event {shlex.quote(flag)} to read both as survival times."
     )
 
 
