@@ -16,7 +16,7 @@ N_RUNS = 200
 LEVEL = 0.2  # a high level makes errors of the count visible
 
 
-def run(seed, correlation, n_true):
+def run(seed, correlation, n_true, n_repeats=1):
     """Thirty equicorrelated columns; a short list, so that columns join late in most runs."""
     rng = np.random.default_rng(seed)
     X = np.sqrt(1 - correlation) * rng.standard_normal((120, 30))
@@ -27,6 +27,7 @@ def run(seed, correlation, n_true):
         conditional=GaussianConditional(),
         fdr=LEVEL,
         shortlist=6,
+        n_repeats=n_repeats,
         copies="keep",
         diagnose=False,
         random_state=seed,
@@ -36,24 +37,28 @@ def run(seed, correlation, n_true):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("correlation", "n_true"), [(0.0, 0), (0.9, 0), (0.0, 3), (0.9, 3)], ids=str
+    ("correlation", "n_true", "n_repeats"),
+    [(0.0, 0, 1), (0.9, 0, 1), (0.0, 3, 1), (0.9, 3, 1), (0.9, 0, 3), (0.9, 3, 3)],
+    ids=str,
 )
-def test_the_rate_holds_where_columns_join_late(correlation, n_true):
+def test_the_rate_holds_where_columns_join_late(correlation, n_true, n_repeats):
     """A correct program exceeds the bound of three standard errors once in some hundred runs."""
     proportions, late = [], 0
     for seed in range(N_RUNS):
-        hrt = run(seed, correlation, n_true)
+        hrt = run(seed, correlation, n_true, n_repeats)
         late += hrt.shortlist_.size > 6
         found = np.flatnonzero(hrt.support_)
         proportions.append(np.mean(found >= n_true) if found.size else 0.0)
-        assert hrt.shortlist_.size <= 8
+        assert hrt.shortlist_.size <= 8 * n_repeats
     error = np.std(proportions) / np.sqrt(N_RUNS)
     assert np.mean(proportions) <= LEVEL + 3 * error
     assert late > N_RUNS / 4  # columns did join late
 
 
-def test_the_count_is_the_largest_possible_one():
-    hrt = run(0, 0.0, 3)
+@pytest.mark.parametrize("n_repeats", [1, 3])
+def test_the_count_is_the_largest_possible_one(n_repeats):
+    hrt = run(0, 0.0, 3, n_repeats)
     tested = np.isfinite(hrt.pvalues_)
-    np.testing.assert_allclose(hrt.qvalues_[tested], qvalues(hrt.pvalues_[tested], "bh", n_tests=8))
+    expected = qvalues(hrt.pvalues_[tested], "bh", n_tests=8 * n_repeats)
+    np.testing.assert_allclose(hrt.qvalues_[tested], expected)
     assert (qvalues(hrt.pvalues_[tested], "bh") <= hrt.qvalues_[tested] + 1e-15).all()

@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from sobolev import ConvexSIC
 from sobolev.convex import Alternating
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
-from sobolev.inference import HRTSelector, MonteCarlo, hrt_test
-from sobolev.inference.hrt import _merged
+from sobolev.inference import Forward, HRTSelector, MonteCarlo, hrt_test
 from sobolev.inference.multiple_testing import qvalues, smallest_qvalue
+from sobolev.inference.orders import EXCESS, merged_pvalues
 from sobolev.inference.saddlepoint import saddlepoint_pvalue
 from sobolev.inference.studentised import studentised_pvalue
 
@@ -96,6 +96,7 @@ def scripted(request):
         conditional=watch,
         shortlist=4,
         pvalue=getattr(request, "param", "robust"),
+        n_repeats=1,
         diagnose=False,
         random_state=0,
     ).fit(X, y)
@@ -231,7 +232,7 @@ def test_refits_scale_lam_with_the_rows(lam):
     X, y = draw(100, 4)
     LamRecorder.seen.clear()
     given = LamRecorder() if lam is None else LamRecorder(lam=lam)
-    HRTSelector(given, random_state=0).fit(X, y)
+    HRTSelector(given, n_repeats=1, random_state=0).fit(X, y)
     rows, asked, used = zip(*LamRecorder.seen, strict=True)
     assert list(rows) == EDGES[:-1]
     assert asked[0] == given.lam
@@ -264,7 +265,8 @@ class WhoFits(ConvexSIC):
 def test_later_fits_run_beside_the_tests_if_none_draws_on_another(settings, n_jobs, aside):
     X, y = draw(100, 4)
     WhoFits.threads.clear()
-    HRTSelector(WhoFits(lam=0.02, **settings), random_state=0, n_jobs=n_jobs).fit(X, y)
+    critic = WhoFits(lam=0.02, **settings)
+    HRTSelector(critic, n_repeats=1, random_state=0, n_jobs=n_jobs).fit(X, y)
     assert WhoFits.threads == [True] + 4 * [not aside]
 
 
@@ -412,23 +414,45 @@ def test_labels_that_a_fit_has_not_seen_are_named(label):
 # -- repetitions and Monte Carlo -----------------------------------------------------------------
 
 
-def test_merging_by_hand():
-    nan = np.nan
-    runs = np.array([[0.1, 0.2, nan, 0.01, 1e-300], [0.3, nan, nan, nan, 1e-200]])
-    np.testing.assert_allclose(_merged(runs[:1]), runs[0])
-    # The mean of two, doubled; a unit that was left out counts as one.
-    np.testing.assert_allclose(_merged(runs), [0.4, 1.0, nan, 1.0, 1e-200])
-    runs = np.vstack([runs, [0.2, 0.4, nan, 0.02, 1e-100]])
-    np.testing.assert_allclose(_merged(runs), [0.4, 0.8, nan, 0.04, 2e-200])
-
-
 def test_repetitions_go_on_with_the_same_generator():
     X, y = draw(60, 3)
     rng = np.random.default_rng(5)
-    one, two = (HRTSelector(FAST, random_state=rng).fit(X, y).pvalues_ for _ in range(2))
-    both = HRTSelector(FAST, n_repeats=2, random_state=5).fit(X, y).pvalues_
+    single = HRTSelector(FAST, n_repeats=1, random_state=rng)
+    one, two = (single.fit(X, y).pvalues_ for _ in range(2))
+    both = HRTSelector(FAST, n_repeats=2, random_state=5).fit(X, y)
+    assert both.n_repeats_ == 2
     assert not np.array_equal(one, two)
-    np.testing.assert_allclose(both, np.minimum(1, one + two), rtol=1e-9)
+    np.testing.assert_allclose(both.pvalues_, merged_pvalues(np.stack([one, two])), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "settings", "orders"),
+    [
+        (60, {}, 3),
+        (400, {}, 1),
+        (60, {"n_repeats": 2}, 2),
+        (60, {"scheme": "split"}, 1),
+        (60, {"scheme": Forward(shuffle=False)}, 1),
+    ],
+)
+def test_small_tables_are_tested_in_three_orders(n, settings, orders):
+    X, y = draw(n, 3)
+    hrt = HRTSelector(LinearRegression(), **settings, diagnose=False, random_state=0)
+    assert hrt.fit(X, y).n_repeats_ == orders
+
+
+def test_given_holdout_rows_have_one_order():
+    X, y = draw(60, 3)
+    hrt = HRTSelector(LinearRegression(), random_state=0)
+    assert hrt.fit(X[:30], y[:30], holdout=(X[30:], y[30:])).n_repeats_ == 1
+
+
+def test_every_unit_that_an_order_may_test_is_counted():
+    """Of 40 columns an order tests at most 13, three orders at most 39."""
+    X, y = draw(60, 40)
+    hrt = HRTSelector(LinearRegression(), shortlist=10, diagnose=False, random_state=0).fit(X, y)
+    expected = qvalues(hrt.pvalues_, n_tests=39)
+    np.testing.assert_allclose(hrt.qvalues_, expected)
 
 
 def floor(n_rounds, n_blocks):
@@ -440,20 +464,19 @@ def floor(n_rounds, n_blocks):
     ("settings", "smallest", "warned"),
     [
         ({}, floor(9, 5), False),
-        ({"n_repeats": 2}, 2 * floor(9, 5), True),
+        ({"n_repeats": 2}, (1 + EXCESS * np.log(2)) * floor(9, 5), True),
         ({"procedure": "by"}, floor(9, 5), True),
-        ({"shortlist": 49}, floor(9, 5), True),
-        ({"shortlist": 48}, floor(9, 5), False),
+        ({"shortlist": 39}, floor(9, 5), True),
         ({"scheme": "split"}, 0.1, True),
         ({"fdr": 0.08}, floor(9, 5), True),
         ({"pvalue": "saddlepoint", "fdr": 1e-6, "shortlist": 3}, 0.0, False),
     ],
 )
 def test_the_floor_of_monte_carlo_is_said_before_the_work(settings, smallest, warned):
-    """40 of 60 columns are tested; 40 times 0.00208 is below 0.1, twice that is not."""
+    """Up to 48 of 60 columns are tested; 48 times 0.00208 is below 0.1, 49 times is not."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 60)), rng.standard_normal(40)
-    given = {"pvalue": MonteCarlo(9), "shortlist": 40, "diagnose": False}
+    given = {"pvalue": MonteCarlo(9), "shortlist": 38, "n_repeats": 1, "diagnose": False}
     hrt = HRTSelector(LinearRegression(), **{**given, **settings}, random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -468,7 +491,7 @@ def test_the_floor_of_monte_carlo_is_said_before_the_work(settings, smallest, wa
 
 def test_the_floor_is_reached():
     X, y = draw(100, 3)
-    hrt = HRTSelector(FAST, pvalue=MonteCarlo(9), random_state=0).fit(X, y)
+    hrt = HRTSelector(FAST, pvalue=MonteCarlo(9), n_repeats=1, random_state=0).fit(X, y)
     assert hrt.pvalues_[1] == pytest.approx(floor(9, 5), rel=1e-9)
 
 

@@ -310,12 +310,11 @@ class OwnJoint(MixedConditional):
 def test_a_joint_law_of_the_user_is_used():
     X, y = draw()
     OwnJoint.asked.clear()
-    hrt = HRTSelector(FAST, conditional=OwnJoint(), feature_groups=[[0, 1]], random_state=0).fit(
-        X, y
-    )
+    settings = {"feature_groups": [[0, 1]], "n_repeats": 1, "random_state": 0}
+    hrt = HRTSelector(FAST, conditional=OwnJoint(), **settings).fit(X, y)
     assert OwnJoint.asked == [(0, 1)] * 5
     assert (hrt.pvalues_[:2] > 0.99).all()
-    plain = HRTSelector(FAST, feature_groups=[[0, 1]], random_state=0).fit(X, y)
+    plain = HRTSelector(FAST, **settings).fit(X, y)
     assert (plain.pvalues_[:2] < 1e-4).all()
     np.testing.assert_array_equal(hrt.pvalues_[2:], plain.pvalues_[2:])
 

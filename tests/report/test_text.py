@@ -41,7 +41,7 @@ def test_the_settings_change_the_methods(make_result):
         "a joint normal distribution",
         "simulation",
         "Yekutieli (2001) at a false discovery rate of 5 %",
-        "5 splits",
+        "5 orders of the rows",
         "columns of a group were tested together",
         "Rubin's rules",
     ):
@@ -49,6 +49,7 @@ def test_the_settings_change_the_methods(make_result):
     assert "Stouffer" not in words
     assert "seed" not in words
     assert any("Yekutieli" in entry for entry in text.references(result))
+    assert any("Cauchy combination" in entry for entry in text.references(result))
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,12 @@ SamplerOption = Annotated[
     ),
 ]
 Draws = Annotated[
-    int, typer.Option(min=1, help="Number of draws of knockoffs, or of repetitions of hrt.")
+    int | None,
+    typer.Option(
+        min=1,
+        help="Number of draws of knockoffs, or of orders of the rows of hrt. [default: 1; for hrt "
+        "3 if there are fewer than 400 rows]",
+    ),
 ]
 Top = Annotated[
     int | None,
@@ -231,7 +236,7 @@ SELECT: Shared = {
     "conditional": (ConditionalOption, None),
     "copies": (CopiesOption, None),
     "sampler": (SamplerOption, None),
-    "draws": (Draws, 1),
+    "draws": (Draws, None),
     "seed": (Seed, 0),
     "n_jobs": (Jobs, None),
 }

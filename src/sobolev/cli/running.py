@@ -41,7 +41,7 @@ def make_selector(
     seed: int,
     n_jobs: int | None = None,
     fdr: float = 0.1,
-    draws: int = 1,
+    draws: int | None = None,
     scheme: str | None = None,
     test_size: float | None = None,
     conditional: str | None = None,
@@ -58,7 +58,7 @@ def make_selector(
         raise ValueError("--copies belongs to --method hrt and knockoffs, not to rank.")
     if method != "knockoffs" and sampler is not None:
         raise ValueError(f"--sampler belongs to --method knockoffs, not to {method}.")
-    if method == "rank" and draws > 1:
+    if method == "rank" and draws is not None:
         raise ValueError("--draws belongs to --method hrt and knockoffs, not to rank.")
     if not 0 < fdr < 1:
         raise ValueError(f"--fdr {fdr:g} must lie between 0 and 1, such as 0.1.")
@@ -75,9 +75,10 @@ def make_selector(
         options["conditional"] = "auto" if conditional is None else str(conditional)
         kind = Split if scheme == "split" else Forward
         test = kind() if test_size is None else kind(test_size=test_size)
-        return HRTSelector(model, scheme=test, n_repeats=draws, n_jobs=threads, **options)
+        repeats = "auto" if draws is None else draws
+        return HRTSelector(model, scheme=test, n_repeats=repeats, n_jobs=threads, **options)
     options["sampler"] = "auto" if sampler is None else str(sampler)
-    return sobolev.KnockoffSelector(model, n_draws=draws, n_jobs=n_jobs, **options)
+    return sobolev.KnockoffSelector(model, n_draws=draws or 1, n_jobs=n_jobs, **options)
 
 
 def check_auditable(method: str) -> None:

@@ -36,7 +36,8 @@ from sobolev.critic import (
 )
 from sobolev.exceptions import ConditionalModelWarning, SobolevWarning
 from sobolev.inference.multiple_testing import PROCEDURES, qvalues, smallest_qvalue
-from sobolev.inference.schemes import Imputed, Split, resolve_pvalue, resolve_scheme
+from sobolev.inference.orders import merged_pvalues
+from sobolev.inference.schemes import Forward, Imputed, Split, resolve_pvalue, resolve_scheme
 from sobolev.inference.trial import Block, Run, Trial
 from sobolev.responses import read_training
 from sobolev.summary import NOT_ASSURED, SummaryMixin, with_missing
@@ -49,6 +50,8 @@ from sobolev.validation import feature_names, list_some, read_groups, validate_r
 MAX_TABULATED = 300
 # Number of draws of missing cells.
 N_DRAWS = 5
+# Tables of fewer rows are tested in this many orders of the rows.
+FEW_ROWS, FEW_ROWS_ORDERS = 400, 3
 # A selected feature is in doubt if its p-value with a corrected conditional mean exceeds this, and
 # what Benjamini and Hochberg would still select.
 DOUBTFUL = 0.05
@@ -143,9 +146,11 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         Number of columns to test, chosen by importance on the training rows. None is a tenth of
         the number of rows, but at least 20. With "forward", columns that a later fit ranks in the
         upper half of the shortlist are added, up to a quarter of its length.
-    n_repeats : int, default=1
-        Number of repetitions with other splits. Twice the median of their p-values is valid
-        whatever their dependence.
+    n_repeats : int or "auto", default="auto"
+        Number of repetitions with other orders of the rows, which make a selection depend less on
+        the order. Their p-values are merged by Cauchy's rule, see
+        :func:`~sobolev.inference.orders.merged_pvalues`. "auto" is three for tables of fewer than
+        400 rows with the forward scheme, where it finds more, and one otherwise.
     procedure : {"bh", "by", "storey"}, default="bh"
         How p-values become q-values.
     response : str, default="auto"
@@ -181,7 +186,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
     pvalues_, qvalues_ : array of shape (d,)
         NaN where not tested; the columns of a group share them.
     statistics_ : array of shape (d,)
-        Mean statistic of the held-out rows in the last repetition, NaN where not tested.
+        Mean statistic of the held-out rows over the repetitions, NaN where not tested.
     null_means_, null_deviations_ : array of shape (d,)
         Mean and standard deviation of the statistic under the null hypothesis; see :meth:`result`.
     support_ : array of bool, shape (d,)
@@ -190,6 +195,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         The columns that were adjusted for; their p-values are NaN.
     shortlist_ : array of int
         The tested columns.
+    n_repeats_ : int
+        Number of repetitions.
     missing_ : array of shape (d,)
         Share of missing cells.
     units_ : dict
@@ -233,7 +240,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
     pvalue: Any = "robust"
     scheme: Any = "forward"
     shortlist: int | None = None
-    n_repeats: int = 1
+    n_repeats: int | str = "auto"
     procedure: str = "bh"
     response: str = "auto"
     feature_groups: Any = None
@@ -253,7 +260,14 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         "support_": False,
         "missing_": 0.0,
     }
-    _as_encoded = ("estimator_", "conditional_", "diagnostics_", "in_doubt_", "response_")
+    _as_encoded = (
+        "estimator_",
+        "conditional_",
+        "diagnostics_",
+        "in_doubt_",
+        "response_",
+        "n_repeats_",
+    )
 
     @classmethod
     def paper(cls, estimator: Any = None, **parameters: Any) -> HRTSelector:
@@ -374,8 +388,9 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         testable = [unit.columns for unit in found if unit.is_testable]
         self.adjusted_ = covariates(found)
         trial = self._trial(rows, testable, self.adjusted_)
+        self.n_repeats_ = self._n_orders(trial, rows.n_train)
         self._warn_if_hopeless(trial, rows.n_train)
-        n_fits = self.n_repeats * trial.n_blocks(rows.n_train)
+        n_fits = self.n_repeats_ * trial.n_blocks(rows.n_train)
         with Progress(self.verbose) as progress:
             progress.stage("testing", n_fits)
             done = count(1)
@@ -386,10 +401,17 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
                 number = next(done)
                 progress.step(f"fit {number} of {n_fits}", number - 0.5)
 
-            runs = [trial.run(rows.n_train, rng, heard) for _ in range(self.n_repeats)]
+            runs = [trial.run(rows.n_train, rng, heard) for _ in range(self.n_repeats_)]
         self._store(trial, runs)
-        self._check_conditional(trial, runs[-1])
+        self._check_conditional(trial, runs)
         return self
+
+    def _n_orders(self, trial: Trial, n_train: int | None) -> int:
+        """Number of repetitions; one if the order of the rows is given."""
+        if self.n_repeats != "auto":
+            return int(self.n_repeats)
+        is_free = isinstance(trial.scheme, Forward) and trial.scheme.shuffle and n_train is None
+        return FEW_ROWS_ORDERS if is_free and len(trial.X) < FEW_ROWS else 1
 
     def for_table(self, X: Any, *, groups: Any = None) -> HRTSelector:
         """An unfitted copy whose conditional model is fitted to X, for many responses on one table.
@@ -481,7 +503,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
 
     def _division(self, y: Any, groups: Any) -> tuple[Index, int]:
         """An order of the rows, and the number of rows of the first training set."""
-        if self.n_repeats > 1:
+        if self.n_repeats not in (1, "auto"):
             raise ValueError(
                 f"n_repeats={self.n_repeats} takes other training rows each time, but the columns "
                 "of a matrix that does not fit in memory are chosen in one training set; use "
@@ -559,19 +581,26 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
     def _store(self, trial: Trial, runs: list[Run]) -> None:
         self.estimator_ = unwrapped(runs[-1].critic)
         self.conditional_ = getattr(trial.conditional, "model", trial.conditional)
-        pvalues = _merged(np.stack([run.pvalues for run in runs]))
+        pvalues = merged_pvalues(np.stack([run.pvalues for run in runs]))
         self.pvalues_ = trial.spread(pvalues)
-        # With one split, the training rows alone decide what is tested.
-        is_fixed = len(runs) == 1 and trial.scheme.n_blocks == 1
-        n_tests = None if is_fixed else trial.n_tests
+        n_tests = self._n_counted(trial, int(np.isfinite(pvalues).sum()))
         self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure, n_tests))  # Alg. 4, BH
-        self.statistics_ = trial.spread(runs[-1].statistics)
-        self.null_means_ = trial.spread(runs[-1].null_means)
-        self.null_deviations_ = trial.spread(runs[-1].null_deviations)
+        self.statistics_ = trial.spread(_mean([run.statistics for run in runs]))
+        self.null_means_ = trial.spread(_mean([run.null_means for run in runs]))
+        self.null_deviations_ = trial.spread(_mean([run.null_deviations for run in runs]))
         self.shortlist_ = np.flatnonzero(np.isfinite(self.pvalues_))
         self.support_ = np.nan_to_num(self.qvalues_, nan=2.0) <= self.fdr
 
-    def _check_conditional(self, trial: Trial, run: Run) -> None:
+    def _n_counted(self, trial: Trial, n_tested: int) -> int:
+        """The number of tests of the procedure: of all units that may be tested.
+
+        With one split, the training rows alone decide what is tested, and no other unit counts.
+        """
+        if self.n_repeats_ == 1 and trial.scheme.n_blocks == 1:
+            return n_tested
+        return min(self.n_repeats_ * trial.n_tests, len(trial.units))
+
+    def _check_conditional(self, trial: Trial, runs: list[Run]) -> None:
         """Diagnose the conditional model of the columns that were tested alone."""
         self.diagnostics_, self.in_doubt_ = None, {}
         alone = np.sort([unit[0] for unit in trial.units if unit.size == 1])
@@ -583,21 +612,25 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         X = trial.X if rows is None else trial.X[rows]
         self.diagnostics_ = judge(trial.conditional, X, names, tested, fitted=rows)
         if not trial.pvalue.needs_distribution:
-            self.in_doubt_ = self._second_look(trial, run)
+            self.in_doubt_ = self._second_look(trial, runs)
         self.warn(stacklevel=5)
 
-    def _second_look(self, trial: Trial, run: Run) -> dict[str, float]:
+    def _second_look(self, trial: Trial, runs: list[Run]) -> dict[str, float]:
         """Selected columns that would be lost if the conditional mean were corrected."""
         corrected = RecentredConditional(trial.conditional, trial.X)
+        names = {int(own[0]): name for name, own in self.units_.items()}
+        looked = [
+            k for k, unit in enumerate(trial.units) if unit.size == 1 and self.support_[unit[0]]
+        ]
         n_selected = sum(bool(self.support_[unit[0]]) for unit in trial.units)
-        limit = max(DOUBTFUL, self.fdr * n_selected / trial.n_tests)
-        names, found = {int(own[0]): name for name, own in self.units_.items()}, {}
-        for k, unit in enumerate(trial.units):
-            if unit.size == 1 and self.support_[unit[0]]:
-                pvalue = trial.again(run, k, corrected)
-                if pvalue > limit:
-                    found[names[int(unit[0])]] = pvalue
-        return found
+        limit = max(DOUBTFUL, self.fdr * n_selected / self._n_counted(trial, trial.list_size))
+        again = [[trial.again(run, k, corrected) for k in looked] for run in runs]
+        pvalues = merged_pvalues(np.array(again))
+        return {
+            names[int(trial.units[k][0])]: float(p)
+            for k, p in zip(looked, pvalues, strict=True)
+            if p > limit
+        }
 
     def warn(self, stacklevel: int = 2) -> None:
         """Warn of features for which the level is not assured, as ``fit`` does.
@@ -644,8 +677,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         """The test of one column, such as :func:`~sobolev.plotting.plot_null` shows.
 
         The statistic is the mean over all held-out rows. With the forward scheme the p-value
-        combines those of the blocks, with repetitions it is twice their median, so it is near the
-        tail of the null distribution of that mean, not equal to it.
+        combines those of the blocks and of the repetitions, so it is near the tail of the null
+        distribution of that mean, not equal to it.
 
         Parameters
         ----------
@@ -700,7 +733,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         check_option("procedure", self.procedure, PROCEDURES)
         resolve_pvalue(self.pvalue)
         resolve_scheme(self.scheme)
-        check_count("n_repeats", self.n_repeats)
+        if self.n_repeats != "auto":
+            check_count("n_repeats", self.n_repeats)
         if self.shortlist is not None:
             check_count("shortlist", self.shortlist)
 
@@ -709,26 +743,26 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         if not trial.pvalue.smallest:
             return
         n_blocks = trial.n_blocks(n_train)
-        # All blocks at their smallest values together; two for the doubled median.
+        # All blocks of all orders at their smallest values together.
         score = -ndtri_exp(np.log(trial.pvalue.smallest)) * np.sqrt(n_blocks)
-        smallest = float(np.exp(log_ndtr(-score))) * (2 if self.n_repeats > 1 else 1)
-        if smallest_qvalue(smallest, trial.list_size, self.procedure) > self.fdr:
+        floor = float(np.exp(log_ndtr(-score)))
+        smallest = float(merged_pvalues(np.full((self.n_repeats_, 1), floor))[0])
+        n_tests = self._n_counted(trial, trial.list_size)
+        if smallest_qvalue(smallest, n_tests, self.procedure) > self.fdr:
             warnings.warn(
                 f"the smallest p-value that {trial.pvalue} can give, {smallest:.2g}, is too large "
-                f"for a single discovery among {trial.list_size} tests at fdr={self.fdr:g}; use "
+                f"for a single discovery among {n_tests} tests at fdr={self.fdr:g}; use "
                 'pvalue="saddlepoint", more draws or a smaller shortlist.',
                 SobolevWarning,
                 stacklevel=4,
             )
 
 
-def _merged(pvalues: Array) -> Array:
-    """Twice the median over repetitions; a unit that one left out was not found there."""
-    if pvalues.shape[0] == 1:
-        return np.asarray(pvalues[0])
-    tested = np.isfinite(pvalues).any(axis=0)
-    filled = np.where(np.isfinite(pvalues), pvalues, 1.0)
-    return np.where(tested, np.minimum(1.0, 2 * np.median(filled, axis=0)), np.nan)
+def _mean(values: list[Array]) -> Array:
+    """Mean over the repetitions in which a unit was tested; NaN if there is none."""
+    stacked = np.stack(values)
+    n_tested = np.isfinite(stacked).sum(axis=0)
+    return np.where(n_tested > 0, np.nansum(stacked, axis=0) / np.maximum(n_tested, 1), np.nan)
 
 
 def hrt_test(

@@ -138,7 +138,7 @@ def _hrt(selector: Any) -> dict[str, Any]:
     return _critic(selector.estimator_) | {
         "scheme": _name(scheme).lower(),
         "test_size": scheme.test_size,
-        "n_repeats": selector.n_repeats,
+        "n_repeats": selector.n_repeats_,
         "conditional": _name(selector.conditional),
         "statistic": selector.statistic,
         "pvalue": _name(selector.pvalue).lower(),

@@ -27,6 +27,9 @@ REFERENCES = {
     "bh": "Benjamini, Y., Hochberg, Y. (1995). Controlling the false discovery rate: a practical "
     "and powerful approach to multiple testing. Journal of the Royal Statistical Society B 57, "
     "289–300.",
+    "orders": "Liu, Y., Xie, J. (2020). Cauchy combination test: a powerful test with analytic "
+    "p-value calculation under arbitrary dependency structures. Journal of the American "
+    "Statistical Association 115, 393–402.",
     "by": "Benjamini, Y., Yekutieli, D. (2001). The control of the false discovery rate in "
     "multiple testing under dependency. Annals of Statistics 29, 1165–1188.",
     "storey": "Storey, J. D. (2002). A direct approach to false discovery rates. Journal of the "
@@ -146,9 +149,14 @@ def references(result: SelectionResult) -> list[str]:
     if result.method == "hrt":
         procedure = result.settings.get("procedure", "bh")
         keys += ["hrt", "bh", "storey"] if procedure == "storey" else ["hrt", procedure]
+        keys += ["orders"] * (_repeats(result.settings) > 1)
     if result.method == "knockoffs":
         keys += ["knockoffs"] + ["draws"] * (_draws(result.settings) > 1)
     return sorted(REFERENCES[key] for key in keys)
+
+
+def _repeats(settings: Mapping[str, Any]) -> int:
+    return int(settings.get("n_repeats") or 1)
 
 
 def _hrt(result: SelectionResult) -> list[str]:
@@ -182,10 +190,10 @@ def _hrt(result: SelectionResult) -> list[str]:
         "p-value is the probability that the statistic with draws is at least as large as with the "
         f"observed values, {how}."
     )
-    if int(settings.get("n_repeats") or 1) > 1:
+    if _repeats(settings) > 1:
         text.append(
-            f"The test was repeated with {settings['n_repeats']} splits of the rows; the p-value "
-            "of a feature is twice the median over the repetitions."
+            f"The test was repeated with {_repeats(settings)} orders of the rows; the p-values "
+            "of a feature were merged by Cauchy's rule (Liu and Xie 2020)."
         )
     procedure = _PROCEDURES[settings.get("procedure", "bh")]
     level = percent(result.fdr or 0)
