@@ -17,12 +17,12 @@ def check_number(name: str, value: Any, *, positive: bool = False) -> None:
         raise ValueError(f"{name}={value} must be {'positive' if positive else 'at least 0'}.")
 
 
-def check_count(name: str, value: Any) -> None:
-    """Raise an error unless the value is an integer of at least one."""
+def check_count(name: str, value: Any, low: int = 1) -> None:
+    """Raise an error unless the value is an integer of at least ``low``."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer; got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{name}={value} must be at least 1.")
+    if value < low:
+        raise ValueError(f"{name}={value} must be at least {low}.")
 
 
 def check_option(name: str, value: Any, options: Iterable[str]) -> None:

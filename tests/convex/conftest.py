@@ -10,6 +10,7 @@ from sobolev.convex.feature_maps import (
     LinearMap,
     PolynomialMap,
 )
+from sobolev.convex.parts import PartsMap
 
 
 class SineMap:
@@ -38,6 +39,8 @@ def make_maps(d):
         "polynomial": PolynomialMap(degree=3),
         "powers": PolynomialMap(degree=3, interactions=False),
         "custom": CustomMap(SineMap(d)),
+        "additive": PartsMap(n_pairs=0, n_knots=4),
+        "parts": PartsMap(n_columns=2),
     }
 
 

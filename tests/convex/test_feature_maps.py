@@ -6,11 +6,10 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import comb
 from scipy.stats import kstest
 
+from sobolev.convex.choosing import AUTO_FOURIER_ROWS, AutoMap, resolve_feature_map
 from sobolev.convex.feature_maps import (
-    AUTO_FOURIER_ROWS,
     MAX_LANDMARKS,
     MAX_RESOLUTION,
-    AutoMap,
     CustomMap,
     FourierMap,
     LandmarkMap,
@@ -21,7 +20,6 @@ from sobolev.convex.feature_maps import (
     median_squared_distance,
     orthogonal_gaussian,
     pivoted_landmarks,
-    resolve_feature_map,
     squared_distances,
     value_spacing,
     weighted_median,

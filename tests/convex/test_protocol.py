@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from sobolev import ConvexSIC
-from sobolev.convex import Alternating, AutoMap, FourierMap, LandmarkMap
+from sobolev.convex import Alternating, BestMap, FourierMap, LandmarkMap
 from sobolev.critic import as_critic
 from sobolev.datasets import make_sinexp
 
@@ -123,12 +123,12 @@ def test_lam_falls_as_rows_grow():
 def test_a_critic_for_testing_has_few_landmarks():
     given = fitted()
     critic = given.for_testing()
-    assert critic.feature_map == AutoMap(300, scores=True)
+    assert critic.feature_map == BestMap(300, scores=True)
     assert not hasattr(critic, "feature_importances_")
     assert given.feature_map == "auto"
     own = ConvexSIC(feature_map=LandmarkMap(40)).for_testing()
     assert own.feature_map == LandmarkMap(40)
-    assert clone(critic).feature_map == AutoMap(300, scores=True)
+    assert clone(critic).feature_map == BestMap(300, scores=True)
 
 
 def test_summary_has_one_row_for_each_feature_or_group():

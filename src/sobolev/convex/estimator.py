@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from sobolev._random import RandomState
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index
+from sobolev.convex.choosing import BestMap, Rival
 from sobolev.convex.evaluation import ConvexEvaluator
-from sobolev.convex.feature_maps import AutoMap
 from sobolev.convex.fitting import Critic, row_risk
 from sobolev.convex.refit import predict_without
 from sobolev.convex.solvers import resolve_solver
-from sobolev.convex.training import check_parameters, forget, prepare, train
+from sobolev.convex.training import check_parameters, forget, judge, prepare, train
 from sobolev.criterion import Explanation
 from sobolev.critic import CriticMixin
 from sobolev.selection import SICSelectorMixin
@@ -57,11 +57,13 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         Weight of E f². At 1 the risk is half the explained variance.
     tau : float, default=1e-4
         Weight of the squared norm of f in its function space.
-    feature_map : {"auto", "landmark", "fourier", "linear", "polynomial"} or object, default="auto"
-        The map phi, by name or as an object with its own parameters, for example
-        ``LandmarkMap(n_components=200)``. "auto" uses landmarks (kernel functions at the rows) and
-        a linear block up to 5,000 rows, and Fourier features and a linear block for more. An
-        object with ``values(X)`` and ``derivative(X, j)`` on standardised columns is a map of your
+    feature_map : str or object, default="auto"
+        The map phi: "auto", "landmark", "fourier", "linear", "polynomial", "parts" or "best", or an
+        object with its own parameters, for example ``LandmarkMap(n_components=200)``. "auto" uses
+        landmarks (kernel functions at the rows) and a linear block up to 5,000 rows, and Fourier
+        features and a linear block for more. "parts" has splines of single columns and products
+        of pairs. "best" chooses between linear, parts and landmarks by held-out risk. An object
+        with ``values(X)`` and ``derivative(X, j)`` on standardised columns is a map of your
         own.
     solver : {"alternating", "bcd"}, Alternating or BlockCoordinateDescent, default="alternating"
         Algorithm 1 or Algorithm 2 of the paper, by name or as an object with tolerance, number of
@@ -110,6 +112,8 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         The three terms of the corollary and the part of each feature.
     lam_ : float
         The value of lam that was used.
+    feature_map_ : object
+        The feature map that was used.
     lam_risks_ : array of shape (n_folds, n_lams) or None
         Held-out risk along ``lam_path_`` if lam was chosen; with "relaxed", of the refits.
     n_iter_, n_rounds_ : int
@@ -174,6 +178,8 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
     encoder_: TargetEncoder = field(init=False)
     standardizer_: Standardizer = field(init=False)
     critic_: Critic = field(init=False)
+    _rivals: list[Rival] = field(init=False)
+    _n_before: int = field(init=False)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ConvexSIC:
         """Fit the critic and the importances.
@@ -216,28 +222,41 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         self
         """
         check_parameters(self)
+        p = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights
+        rivals = self.__dict__.pop("_rivals", [])
+        n_before = self.__dict__.pop("_n_before", None)
+        rivals = [] if n_before is None else judge(self, rivals, X, y, p, n_before)
         forget(self)
         self.n_features_in_ = X.shape[1]
-        p = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights
-        train(self, *prepare(self, X, y, p))
+        train(self, *prepare(self, X, y, p), rivals)
         return self
 
     @property
     def independent_refits(self) -> bool:  # type: ignore[override]
         """Whether refits may run in threads side by side: none depends on another."""
         warm_start = resolve_solver(self.solver).warm_start
-        return not warm_start and isinstance(self.random_state, Integral)
+        is_chosen = isinstance(self.feature_map, BestMap) or self.feature_map == "best"
+        return not (warm_start or is_chosen) and isinstance(self.random_state, Integral)
+
+    def for_more_rows(self, before: int, after: int) -> ConvexSIC:
+        """A copy for a fit to ``after`` rows, of which this critic has seen the first ``before``.
+
+        If there are several feature maps to choose from, the new rows help to judge them.
+        """
+        found: ConvexSIC = super().for_more_rows(before, after)
+        found._n_before = before
+        return found
 
     def for_testing(self) -> ConvexSIC:
         """An unfitted copy for the refits of a test.
 
-        ``feature_map="auto"`` then has at most 300 landmarks or Fourier features. Columns and
-        responses with heavy tails enter as normal scores: which columns matter is a question that
-        increasing maps do not change.
+        ``feature_map="auto"`` then is the best of a linear, an additive and a kernel map, with at
+        most 300 landmarks or Fourier features. Columns and responses with heavy tails enter as
+        normal scores: which columns matter is a question that increasing maps do not change.
         """
         critic: ConvexSIC = clone(self)
         if critic.feature_map == "auto":
-            critic.feature_map = AutoMap(TEST_LANDMARKS, scores=True)
+            critic.feature_map = BestMap(TEST_LANDMARKS, scores=True)
         if isinstance(critic.target, str):
             critic.target = TargetEncoder(critic.target, basis="auto")
         return critic
@@ -264,6 +283,16 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         """
         x, psi = self._rows(X, y)
         return row_risk(self.critic_(x), psi, self.rho)
+
+    def risk_validated(self, X: Array, y: Any) -> Array:
+        """As :meth:`risk`, for rows that were checked before.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        psi = self.encoder_.transform(y)
+        return row_risk(self.critic_(self.standardizer_.transform(X)), psi, self.rho)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean risk, the held-out criterion."""

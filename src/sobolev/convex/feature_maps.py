@@ -14,7 +14,7 @@ optionally ``fit(X)``.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,7 +22,8 @@ from scipy.linalg import lapack
 from scipy.special import comb
 from sklearn.preprocessing import PolynomialFeatures
 
-from sobolev._parameters import check_count, check_option
+from sobolev._parameters import check_count
+from sobolev._sample import Sample
 from sobolev._typing import Array, Index
 from sobolev.convex.moments import FourierMoments, fourier_values
 from sobolev.convex.quadratics import (
@@ -36,9 +37,6 @@ from sobolev.convex.quadratics import (
 
 # Largest number of landmarks by default.
 MAX_LANDMARKS = 1000
-# With more rows, an iteration with landmarks costs more than one with Fourier features and does
-# not rank better.
-AUTO_FOURIER_ROWS = 5000
 # Rows from which second-order effects and the spacing of a column's values are read (up to a factor
 # of two), rows for the median distance, and the largest squared spacing in units of the kernel's
 # squared length.
@@ -78,6 +76,10 @@ class MapSpec:
     def bind(self, X: Array, metric: Array, p: Array, rng: np.random.Generator) -> BoundMap:
         """Choose landmarks, frequencies or scales on the data."""
         raise NotImplementedError
+
+    def bind_sample(self, sample: Sample, metric: Array, rng: np.random.Generator) -> BoundMap:
+        """As :meth:`bind`, for maps that also use the response."""
+        return self.bind(sample.X, metric, sample.p, rng)
 
 
 @dataclass(frozen=True)
@@ -609,64 +611,6 @@ class CustomMap(MapSpec):
         own = deepcopy(self.own)
         own.fit(X)
         return BoundCustomMap(own, X)
-
-
-@dataclass(frozen=True)
-class AutoMap(SizedMap):
-    """Landmarks up to 5,000 rows, Fourier features for more; ``feature_map="auto"``.
-
-    Parameters
-    ----------
-    n_components : int or None, default=None
-        Largest number of landmarks (None: 1,000) or number of Fourier features (None: 1,024).
-    scores : bool, default=False
-        Whether columns with heavy tails enter as normal scores of their ranks.
-    """
-
-    def choose(self, n_rows: int) -> MapSpec:
-        """The map for a number of rows."""
-        kind = LandmarkMap if n_rows <= AUTO_FOURIER_ROWS else FourierMap
-        return kind(self.n_components, scores=self.scores)
-
-
-NAMED_MAPS: dict[str, type[MapSpec]] = {
-    "auto": AutoMap,
-    "landmark": LandmarkMap,
-    "fourier": FourierMap,
-    "linear": LinearMap,
-    "polynomial": PolynomialMap,
-}
-
-
-def resolve_feature_map(feature_map: Any, n_rows: int, single: bool = False) -> MapSpec:
-    """The map of a parameter ``feature_map``.
-
-    Parameters
-    ----------
-    feature_map : str or object
-        A name, one of this module's maps, or a user's own object with ``values`` and
-        ``derivative``.
-    n_rows : int
-        Number of rows, for "auto".
-    single : bool, default=False
-        Whether Fourier features have single precision.
-    """
-    spec = feature_map
-    if isinstance(spec, str):
-        check_option("feature_map", spec, NAMED_MAPS)
-        spec = NAMED_MAPS[spec]()
-    if isinstance(spec, AutoMap):
-        spec = spec.choose(n_rows)
-    if isinstance(spec, FourierMap) and single:
-        return replace(spec, single=True)
-    if isinstance(spec, MapSpec):
-        return spec
-    if isinstance(spec, FeatureMap):
-        return CustomMap(spec)
-    raise TypeError(
-        "feature_map must be a name or an object with values(X) and derivative(X, j); "
-        f"got {type(spec).__name__}."
-    )
 
 
 def coupled_forms(

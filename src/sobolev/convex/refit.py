@@ -11,7 +11,7 @@ from sobolev._threads import blas_threads
 from sobolev._typing import Array, Index
 from sobolev.convex.fitting import fit_critic
 from sobolev.convex.rows import Rows
-from sobolev.convex.training import feature_map, make_settings
+from sobolev.convex.training import make_settings
 
 # Rounds of the metric: other columns may have to take the place of those that are gone.
 ROUNDS = 2
@@ -55,7 +55,7 @@ def predict_without(estimator: Any, columns: Index, X: Array, y: Any, X_new: Arr
         start = metric[kept], eta / max(float(eta.sum()), 1e-300)
     if groups is not None:
         groups = groups.restrict(kept)
-    settings = make_settings(estimator, feature_map(estimator, n), groups, estimator.encoder_)
+    settings = make_settings(estimator, estimator.feature_map_, groups, estimator.encoder_)
     rows = Rows(units.transform(X)[:, kept], psi, np.full(n, 1 / n))
     with blas_threads(n):
         fit = fit_critic(rows, settings.with_rounds(ROUNDS), estimator.lam_, start)

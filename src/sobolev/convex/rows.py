@@ -72,7 +72,7 @@ class Rows(Sample):
 
     def bind(self, spec: MapSpec, metric: Array, seed: int) -> BoundMap:
         """Place the map on the rows."""
-        return spec.bind(self.X, metric, self.p, np.random.default_rng(seed))
+        return spec.bind_sample(self, metric, np.random.default_rng(seed))
 
     def forms(self, bound: BoundMap, measure: str = "product", seed: int = 0) -> Forms:
         """Quadratic forms under the measure mu of the penalties.

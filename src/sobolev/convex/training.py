@@ -7,10 +7,12 @@ finds on it.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from sobolev._parameters import check_number, check_option
 from sobolev._progress import Progress
@@ -26,8 +28,9 @@ from sobolev._sample import (
 from sobolev._standardize import Standardizer
 from sobolev._threads import blas_threads
 from sobolev._typing import Array
+from sobolev.convex.choosing import BestMap, Rival, best_of, resolve_feature_map, still_open
 from sobolev.convex.cross_validation import cross_validate
-from sobolev.convex.feature_maps import LandmarkMap, MapSpec, resolve_feature_map
+from sobolev.convex.feature_maps import LandmarkMap, MapSpec
 from sobolev.convex.fitting import (
     LAMS,
     REFERENCE_LAM,
@@ -42,6 +45,7 @@ from sobolev.convex.solvers import Alternating, decomposition, resolve_solver
 from sobolev.criterion import Groups, choose_lam
 from sobolev.exceptions import ConvergenceWarning
 from sobolev.targets import TargetEncoder, resolve_target
+from sobolev.validation import take_rows
 
 # Largest number of rows among which equal ones are merged; landmark maps always merge them.
 MERGE_ROWS = 5000
@@ -153,22 +157,79 @@ def n_candidates(settings: Settings, d: int) -> int | None:
     return keep if keep < d else None
 
 
-def train(estimator: Any, data: Data, settings: Settings, folds: Folds) -> None:
-    """Choose lam if it is not given, fit the critic and store it."""
+def train(
+    estimator: Any, data: Data, settings: Settings, folds: Folds, rivals: Sequence[Rival] = ()
+) -> None:
+    """Choose the map and lam if they are not given, fit the critic and store it.
+
+    ``rivals`` are the maps to choose from if they were compared before.
+    """
+    risks = None
     with blas_threads(data.n_rows), Progress(estimator.verbose) as progress:
-        lam, risks = estimator.lam, None
-        if isinstance(lam, str):
+        if not (rivals and isinstance(settings.map, BestMap)):
             progress.stage("choosing lam")
-            relaxed = refit_lams(lam)
-            risks = cross_validate(data, settings, LAMS, folds, estimator.n_jobs, relaxed)
-            lam = choose_lam(risks, LAMS, REFERENCE_LAM)
-        progress.stage(f"fitting at lam={lam:g}")
+            rivals, risks = compare(estimator, data, settings, folds)
+        best = best_of(rivals)
+        settings = replace(settings, map=best.map)
+        progress.stage(f"fitting at lam={best.lam:g}")
 
         def report(number: int, iteration: int, objective: float) -> None:
             progress.step(f"round {number}, iteration {iteration}, SIC {-objective:.5f}")
 
-        fit = fit_critic(data, settings, float(lam), _warm_start(estimator, settings), report)
-    store_fit(estimator, fit, settings, float(lam), risks)
+        fit = fit_critic(data, settings, best.lam, _warm_start(estimator, settings), report)
+    estimator._rivals = list(rivals)
+    store_fit(estimator, fit, settings, best.lam, risks)
+
+
+def compare(
+    estimator: Any, data: Data, settings: Settings, folds: Folds
+) -> tuple[list[Rival], Array | None]:
+    """The feature maps that may be best, each with its lam, by cross-validated risk.
+
+    Returns
+    -------
+    rivals : list of Rival
+        Those that are not clearly worse than the best; there is one if the map is given.
+    risks : array of shape (n_folds, n_lams) or None
+        Held-out risk of the best map along lam; None if lam is given.
+    """
+    lam, spec = estimator.lam, settings.map
+    is_open = isinstance(lam, str)
+    if not (is_open or isinstance(spec, BestMap)):
+        return [Rival(spec, float(lam), 0.0, 0)], None
+    lams, relaxed = (LAMS, refit_lams(lam)) if is_open else ((float(lam),), ())
+    rivals, of_folds, paths = [], [], []
+    for each in spec.rivals if isinstance(spec, BestMap) else (spec,):
+        own = replace(settings, map=each)
+        risks = cross_validate(data, own, lams, folds, estimator.n_jobs, relaxed)
+        chosen = choose_lam(risks, lams, REFERENCE_LAM)
+        at_chosen = risks[:, lams.index(chosen)]
+        rivals.append(Rival(each, chosen, float(at_chosen.mean()), data.n_rows))
+        of_folds.append(at_chosen)
+        paths.append(risks)
+    best = best_of(rivals)
+    found = paths[rivals.index(best)] if is_open else None
+    return still_open(rivals, of_folds), found
+
+
+def judge(estimator: Any, rivals: Sequence[Rival], X: Array, y: Any, p: Array, n: int) -> Any:
+    """Rivals after the rows beyond the first n, for a fit to all rows.
+
+    The estimator was fitted to the first n rows; critics with the other maps are fitted to them
+    here. Each lam falls with the number of rows.
+    """
+    new, before = np.arange(n, X.shape[0]), np.arange(n)
+    if len(rivals) > 1 and new.size:
+        chosen, judged = best_of(rivals), []
+        for rival in rivals:
+            critic = estimator
+            if rival is not chosen:
+                critic = clone(estimator).set_params(feature_map=rival.map, lam=rival.lam, cv=5)
+                weights = p[before] / p[before].sum()
+                critic.fit_validated(X[before], take_rows(y, before), weights)
+            judged.append(rival.judged(critic.risk_validated(X[new], take_rows(y, new))))
+        rivals = judged
+    return [replace(rival, lam=rival.lam * n / X.shape[0]) for rival in rivals]
 
 
 def refit_lams(lam: str) -> tuple[float, ...]:
@@ -192,7 +253,7 @@ def store_fit(
     estimator: Any, fit: Fit, settings: Settings, lam: float, risks: Array | None
 ) -> None:
     """Store the attributes of a fit at lam; ``risks`` are those of the cross-validation."""
-    estimator.lam_ = lam
+    estimator.lam_, estimator.feature_map_ = lam, settings.map
     estimator.lam_path_ = None if risks is None else np.array(LAMS)
     estimator.lam_risks_ = risks
     estimator.screening_ = fit.screening

@@ -16,8 +16,9 @@ from sobolev._sample import varying_groups
 from sobolev._threads import blas_threads
 from sobolev._typing import Array
 from sobolev.convex import ConvexSIC
+from sobolev.convex.choosing import AUTO_FOURIER_ROWS
 from sobolev.convex.cross_validation import loosened, moment_risks
-from sobolev.convex.feature_maps import AUTO_FOURIER_ROWS, FourierMap, LinearMap, MapSpec
+from sobolev.convex.feature_maps import FourierMap, LinearMap, MapSpec
 from sobolev.convex.fitting import LAMS, REFERENCE_LAM, Fit
 from sobolev.convex.fitting import solve as solve_forms
 from sobolev.convex.moments import FourierMoments

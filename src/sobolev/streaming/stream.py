@@ -17,8 +17,8 @@ from joblib import effective_n_jobs, parallel_config
 from sobolev._sample import Folds, Sample
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index
+from sobolev.convex.choosing import AUTO_FOURIER_ROWS
 from sobolev.convex.feature_maps import (
-    AUTO_FOURIER_ROWS,
     MEDIAN_ROWS,
     SPACING_ROWS,
     BoundFourierMap,

@@ -1,0 +1,171 @@
+"""Which feature map: by name, by the number of rows, or by held-out risk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sobolev._parameters import check_option
+from sobolev._typing import Array
+from sobolev.convex.feature_maps import (
+    CustomMap,
+    FeatureMap,
+    FourierMap,
+    LandmarkMap,
+    LinearMap,
+    MapSpec,
+    PolynomialMap,
+    SizedMap,
+)
+from sobolev.convex.parts import PartsMap
+
+# With more rows, an iteration with landmarks costs more than one with Fourier features and does
+# not rank better.
+AUTO_FOURIER_ROWS = 5000
+# A map leaves the contest if it is worse than the best by so many standard errors over folds.
+CLEARLY = 2.0
+
+
+@dataclass(frozen=True)
+class AutoMap(SizedMap):
+    """Landmarks up to 5,000 rows, Fourier features for more; ``feature_map="auto"``.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Largest number of landmarks (None: 1,000) or number of Fourier features (None: 1,024).
+    scores : bool, default=False
+        Whether columns with heavy tails enter as normal scores of their ranks.
+    """
+
+    def choose(self, n_rows: int) -> MapSpec:
+        """The map for a number of rows."""
+        kind = LandmarkMap if n_rows <= AUTO_FOURIER_ROWS else FourierMap
+        return kind(self.n_components, scores=self.scores)
+
+
+@dataclass(frozen=True)
+class BestMap(SizedMap):
+    """The map of the best held-out risk: linear, parts or landmarks; ``feature_map="best"``.
+
+    Each map is cross-validated with its own lam. More than 5,000 rows get Fourier features.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Largest number of landmarks (None: 1,000) or number of Fourier features (None: 1,024).
+    scores : bool, default=False
+        Whether columns with heavy tails enter as normal scores of their ranks.
+    """
+
+    screens: ClassVar[bool] = True
+
+    def choose(self, n_rows: int) -> MapSpec:
+        """The map itself, or Fourier features for many rows."""
+        if n_rows <= AUTO_FOURIER_ROWS:
+            return self
+        return FourierMap(self.n_components, scores=self.scores)
+
+    @property
+    def rivals(self) -> tuple[MapSpec, ...]:
+        """The maps that are compared, the simplest first."""
+        return (
+            LinearMap(),
+            PartsMap(scores=self.scores),
+            LandmarkMap(self.n_components, scores=self.scores),
+        )
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A map with its lam, and its held-out risk so far.
+
+    Attributes
+    ----------
+    map : MapSpec
+    lam : float
+    risk : float
+        Mean risk of rows that the critic had not seen.
+    n_rows : int
+        Number of these rows.
+    """
+
+    map: MapSpec
+    lam: float
+    risk: float
+    n_rows: int
+
+    def judged(self, risks: Array) -> Rival:
+        """The rival after further held-out rows."""
+        total = self.risk * self.n_rows + float(risks.sum())
+        n_rows = self.n_rows + risks.size
+        return replace(self, risk=total / n_rows, n_rows=n_rows)
+
+
+def best_of(rivals: Sequence[Rival]) -> Rival:
+    """The rival of the largest held-out risk; of equal ones the first."""
+    return max(rivals, key=lambda rival: rival.risk)
+
+
+def still_open(rivals: Sequence[Rival], folds: Sequence[Array]) -> list[Rival]:
+    """The rivals that are not clearly worse than the best.
+
+    Parameters
+    ----------
+    rivals : sequence of Rival
+    folds : sequence of arrays of shape (n_folds,)
+        Held-out risk of each rival in each fold.
+    """
+    best = int(np.argmax([rival.risk for rival in rivals]))
+    kept = []
+    for rival, risks in zip(rivals, folds, strict=True):
+        loss = folds[best] - risks
+        error = loss.std(ddof=1) / np.sqrt(loss.size) if loss.size > 1 else np.inf
+        if rival is rivals[best] or loss.mean() <= CLEARLY * error:
+            kept.append(rival)
+    return kept
+
+
+NAMED_MAPS: dict[str, type[MapSpec]] = {
+    "auto": AutoMap,
+    "landmark": LandmarkMap,
+    "fourier": FourierMap,
+    "linear": LinearMap,
+    "polynomial": PolynomialMap,
+    "parts": PartsMap,
+    "best": BestMap,
+}
+
+
+def resolve_feature_map(feature_map: Any, n_rows: int, single: bool = False) -> MapSpec:
+    """The map of a parameter ``feature_map``.
+
+    Parameters
+    ----------
+    feature_map : str or object
+        A name, one of this module's maps, or a user's own object with ``values`` and
+        ``derivative``.
+    n_rows : int
+        Number of rows, for "auto".
+    single : bool, default=False
+        Whether Fourier features have single precision.
+    """
+    spec = feature_map
+    if isinstance(spec, str):
+        check_option("feature_map", spec, NAMED_MAPS)
+        spec = NAMED_MAPS[spec]()
+    if isinstance(spec, (AutoMap, BestMap)):
+        spec = spec.choose(n_rows)
+    if isinstance(spec, FourierMap) and single:
+        return replace(spec, single=True)
+    if isinstance(spec, MapSpec):
+        return spec
+    if isinstance(spec, FeatureMap):
+        return CustomMap(spec)
+    raise TypeError(
+        "feature_map must be a name or an object with values(X) and derivative(X, j); "
+        f"got {type(spec).__name__}."
+    )
