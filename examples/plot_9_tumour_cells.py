@@ -22,10 +22,10 @@ from sobolev.plotting import plot_pvalues
 data = load_breast_cancer(as_frame=True)
 X = data.data
 diagnosis = data.target.map({0: "malignant", 1: "benign"}).rename("diagnosis")
-print("correlation of mean radius and mean area:", X["mean radius"].corr(X["mean area"]).round(3))
-print(
-    "p-value of any dependence:", sic_test(X, diagnosis, n_permutations=199, random_state=0).pvalue
-)
+print("correlation of radius and area:", X["mean radius"].corr(X["mean area"]).round(3))
+
+whole = sic_test(X, diagnosis, n_permutations=199, random_state=0)
+print("p-value of any dependence:", whole.pvalue)
 
 # %%
 # Column by column: nothing
