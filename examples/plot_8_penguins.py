@@ -41,17 +41,20 @@ plt.show()
 # -----------------------
 # Males are heavier than females of the same species and frame. The species differ in mass beyond
 # what flippers and bills show: Gentoo penguins are the largest. The length of the flipper measures
-# the frame of the bird. Bill length is related to mass, too, but adds nothing once species, sex and
-# flipper are known.
+# the frame of the bird. Bill length is related to mass, too, but nothing shows that it adds to
+# species, sex and flipper.
 #
-# The island is not selected: Gentoo live on Biscoe only, Chinstrap on Dream only, so the island
-# tells little that the species does not. The year is a warning more than a discovery: seasons
-# differ, in food and in who measured. To ask about the birds alone, adjust for it.
+# The year is a warning more than a discovery: seasons differ, in food and in who measured. It is a
+# covariate rather than a question, so adjust for it.
 
 adjusted = HRTSelector(fdr=0.1, adjust=["year"], random_state=0).fit(table, "body_mass_g")
 print("adjusted for the year:", ", ".join(adjusted.get_feature_names_out()))
 
 # %%
+# The island was just beyond the line before and is now just within it: a column so near the line is
+# a hint, not a result. Gentoo live on Biscoe only and Chinstrap on Dream only, so the question is
+# whether Adelie penguins of different islands differ, and few rows speak to it.
+#
 # Both birds of a nest were measured, and the two rows are not independent; this table has no column
 # for the nest. If yours has one, pass ``groups="nest"``.
 #
