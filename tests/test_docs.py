@@ -1,7 +1,6 @@
 """Every Python block of README and docs runs, page by page, and so does every example."""
 
 import re
-import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -76,18 +75,6 @@ def test_the_readme_is_short_and_has_no_broken_link():
     links = re.findall(r"\]\(([^)#]+)", text)
     assert len(links) > 5
     assert all(link.startswith("https://") or (ROOT / link).exists() for link in links)
-
-
-def test_the_page_of_the_package_index_has_no_relative_link():
-    """The index has no other file of the repository, so what points to one must not be there."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    readme = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
-    text = "".join((ROOT / part["path"]).read_text() for part in readme["fragments"])
-    for rule in readme["substitutions"]:
-        text = re.sub(rule["pattern"], rule["replacement"], text)
-    links = re.findall(r"\]\(([^)]*)\)", text)
-    assert links
-    assert all(link.startswith(("https://", "#")) for link in links)
 
 
 def test_pages_have_blocks():
