@@ -9,10 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageOps
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTH, HEIGHT, SCALE, COLOURS = 1000, 950, 1.5, 64
+FRAME = "#C3C8CF"
 
 
 def photograph(page, picture, *, width=WIDTH, height=HEIGHT):
@@ -25,9 +26,11 @@ def photograph(page, picture, *, width=WIDTH, height=HEIGHT):
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         options += [f"--user-data-dir={folder}/profile", f"--window-size={width},{height}"]
         options += [f"--force-device-scale-factor={SCALE}", f"--screenshot={raw}"]
-        subprocess.run([browser, *options, Path(page).resolve().as_uri()], check=True)
-        image = Image.open(raw).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-        image.save(picture, optimize=True)
+        subprocess.run(
+            [browser, *options, Path(page).resolve().as_uri()], check=True, capture_output=True
+        )
+        framed = ImageOps.expand(Image.open(raw).convert("RGB"), 2, FRAME)
+        framed.quantize(COLOURS, dither=Image.Dither.NONE).save(picture, optimize=True)
 
 
 def main():
