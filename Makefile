@@ -26,7 +26,7 @@ test verify bench reproduce: export MKL_NUM_THREADS = 1
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: .venv/.core ## rank the features of SinExp (installs the light core only)
+demo: .venv/.core ## a complete example with its report (installs the light core only)
 	$(BIN)/sobolev demo
 
 test: .venv/.dev ## lint, check types, run the fast tests
@@ -52,7 +52,7 @@ docs: .venv/.docs ## build the documentation
 	$(BIN)/sphinx-build -W docs docs/_build/html
 
 clean: ## remove the environment, caches and builds
-	rm -rf .venv .venv.lock build dist docs/_build docs/gallery sobolev-demo quick-sobolev
+	rm -rf .venv .venv.lock build dist docs/_build docs/gallery sobolev-demo* quick-sobolev
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -19,6 +19,8 @@ extensions = [
 myst_enable_extensions = ["amsmath", "dollarmath"]
 html_theme = "furo"
 html_title = "sobolev"
+html_static_path = ["_static"]
+html_css_files = ["gallery.css"]
 html_math_renderer = "mathml"
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "results/data"]
@@ -42,6 +44,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
+    "thumbnail_size": (800, 560),
     "write_computation_times": False,
 }
 

@@ -13,6 +13,9 @@ from reproduction.markdown import markdown_table
 from reproduction.progress import in_words
 from sobolev._files import write_atomic
 
+# Studies that the README quotes, a row for each.
+EVIDENCE = ("certificate", "hrt", "first_try")
+
 
 def home(name: str, out: Path | None = None) -> Path:
     """The folder of a study's pages: a given one, or that of the published pages."""
@@ -60,7 +63,15 @@ def write(name: str, out: Path | None = None) -> str | None:
     if out is None and hasattr(study, "quoted"):
         for (file, place), text in study.quoted(rows).items():
             write_section(ROOT / file, place, text)
+    if out is None and name in EVIDENCE:
+        write_section(ROOT / "README.md", "evidence", evidence())
     return section
+
+
+def evidence() -> str:
+    """The table of the README: a question, what was measured and the page with the rest."""
+    rows = [load_study(name).evidence(rows_of(name)) for name in EVIDENCE]
+    return markdown_table(["question", "measured", "more"], rows, numbers=False)
 
 
 def rows_of(name: str, out: Path | None = None) -> list[Record]:

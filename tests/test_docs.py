@@ -69,6 +69,14 @@ def test_every_example_runs(script, plt, monkeypatch):
     assert shown
 
 
+def test_the_readme_is_short_and_has_no_broken_link():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.split()) < 900
+    links = re.findall(r"\]\(([^)#]+)", text)
+    assert len(links) > 5
+    assert all(link.startswith("https://") or (ROOT / link).exists() for link in links)
+
+
 def test_pages_have_blocks():
     names = {page.name for page in PAGES}
     assert {"README.md", "guide.md", "howto.md", "index.md"} <= names

@@ -1,5 +1,8 @@
+import ast
+import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +36,22 @@ def test_submodules_are_reached_by_attribute():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="NoSuchName"):
         _ = sobolev.NoSuchName
+
+
+def test_editors_see_every_public_name():
+    """The imports for type checkers are the names that are imported when they are used."""
+    tree = ast.parse(Path(sobolev.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name: node.module for node in block.body for alias in node.names}
+    assert seen == sobolev._HOME
+    assert {*seen, "__version__"} == set(sobolev.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(set(sobolev.__all__) - {"__version__"}))
+def test_public_names_are_documented_and_typed(name):
+    made = getattr(sobolev, name)
+    assert ">>> " in inspect.getdoc(made)
+    signature = inspect.signature(made.fit if inspect.isclass(made) else made)
+    for parameter in list(signature.parameters.values())[inspect.isclass(made) :]:
+        assert parameter.annotation is not parameter.empty, parameter.name
+    assert signature.return_annotation is not signature.empty

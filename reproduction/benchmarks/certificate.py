@@ -302,6 +302,11 @@ def quoted(rows: Sequence[Record]) -> dict[tuple[str, str], str]:
     return {("docs/certificate.md", NAME): report.page(report.by_kind(rows), PEER_NAMES)}
 
 
+def evidence(rows: Sequence[Record]) -> list[str]:
+    """The row of the README."""
+    return report.evidence(report.by_kind(rows))
+
+
 def save_picture(rows: Sequence[Record], folder: Path) -> None:
     """Draw false discoveries and power by table."""
     report.save(report.by_kind(rows), PEER_NAMES, folder / report.PICTURE)

@@ -83,6 +83,24 @@ def quoted(rows: Sequence[Record]) -> dict[tuple[str, str], str]:
     return {("docs/first-try.md", NAME): body(rows)}
 
 
+def evidence(rows: Sequence[Record]) -> list[str]:
+    """The row of the README."""
+    found = [row for row in rows if "outcome" in row]
+    good = [row for row in found if row["outcome"] == WORKS]
+    time = f"{_median(good):.1f} s"
+    return [
+        "Does it take a table as it is?",
+        f"{len(good)} of {len(found)} public tables work with `--target` alone; the median time is "
+        f"{time}.",
+        "[first try](docs/first-try.md)",
+    ]
+
+
+def _median(good: Sequence[Record]) -> float:
+    """The median time of the tables that work."""
+    return float(sorted(row["seconds"] for row in good)[len(good) // 2]) if good else 0.0
+
+
 def body(rows: Sequence[Record]) -> str:
     """Shares by package, what was set aside and warned of, and the tables that do not work."""
     found = sorted((row for row in rows if "outcome" in row), key=lambda row: row["table"])
@@ -90,12 +108,11 @@ def body(rows: Sequence[Record]) -> str:
         return "No package with tables is installed."
     good = [row for row in found if row["outcome"] == WORKS]
     counts = Counter(row["outcome"] for row in found)
-    middle = sorted(row["seconds"] for row in good)[len(good) // 2] if good else 0.0
     parts = [
         f"**{len(good)} of {len(found)} tables ({len(good) / len(found):.0%}) work with `--target` "
         f"alone**; {counts[REFUSED]} end with one line and exit code 2, {counts[FAILED]} with "
         f"anything else. At most {MAX_ROWS} rows of a table are used. The median time is "
-        f"{middle:.1f} s on one core, start of the program included.{_gaps(found)}",
+        f"{_median(good):.1f} s on one core, start of the program included.{_gaps(found)}",
         markdown_table(["package", "tables", "work"], list(_by_package(found))),
         f"Columns were set aside in {sum(bool(row['set_aside']) for row in good)} tables. "
         f"{_noted(good, 'almost perfectly')} tables have a warning of a column that gives the "

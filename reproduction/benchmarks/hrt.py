@@ -226,5 +226,20 @@ def quoted(rows: Sequence[Record]) -> dict[tuple[str, str], str]:
         ("docs/calibration.md", "power"): power_text,
         ("docs/choosing.md", "hrt-verdicts"): verdicts(DESIGNS, found),
         ("docs/choosing.md", "hrt-schemes"): schemes(designs, found),
-        ("README.md", "hrt"): power_text,
     }
+
+
+def evidence(rows: Sequence[Record]) -> list[str]:
+    """The row of the README: the default test beside tests of linear models and of forests."""
+    found, design = tests(rows), "SinExp, n = 250"
+    methods = (DEFAULT, "random forest, split, loss", "elastic net, split, loss")
+    ours, forest, linear = (
+        np.mean([r["tpr"] for r in _of(found, design, method) if r["seed"] < N_POWER])
+        for method in methods
+    )
+    return [
+        "Does it find nonlinear effects?",
+        f"Of six columns among 50 correlated ones, in 500 rows, {100 * ours:.0f} %; with a random "
+        f"forest in one split {100 * forest:.0f} %, with an elastic net {100 * linear:.0f} %.",
+        "[calibration](docs/calibration.md)",
+    ]

@@ -205,6 +205,6 @@ def render(rows: Sequence[Record]) -> str:
 
 
 def quoted(rows: Sequence[Record]) -> dict[tuple[str, str], str]:
-    """The table of the README."""
+    """The table of another page."""
     table = markdown_table(["power at 0.05", *METHODS], summary(rows, shown(rows)))
-    return {("README.md", "independence"): table}
+    return {("docs/guide.md", "independence"): table}

@@ -132,7 +132,7 @@ KINDS = (
 )
 
 
-README_ROWS = (
+SUMMARY_ROWS = (
     ("ebh0", f"`n_draws={N_DRAWS}, offset=0`"),
     ("ebh1", f"`n_draws={N_DRAWS}`"),
     ("draws1", "one draw"),
@@ -205,11 +205,11 @@ positions beside it may matter.
 
 
 def summary(records: Sequence[Record]) -> str:
-    """The table of the README."""
+    """The totals over all drugs."""
     every = [d for drugs in DRUGS.values() for d in drugs]
     of = [r for r in records if r["method"] == MAIN]
     rows = []
-    for key, words in README_ROWS:
+    for key, words in SUMMARY_ROWS:
         found = totals(of, key, every)
         if found is not None:
             true, false = found.mean(axis=0)
@@ -229,5 +229,5 @@ def summary(records: Sequence[Record]) -> str:
 
 
 def quoted(rows: Sequence[Record]) -> dict[tuple[str, str], str]:
-    """The table of the README."""
-    return {("README.md", "hiv"): summary(rows_of_methods(rows))}
+    """The table of another page."""
+    return {("docs/choosing.md", "hiv"): summary(rows_of_methods(rows))}

@@ -237,7 +237,6 @@ def quoted(rows: Sequence[Record]) -> dict[tuple[str, str], str]:
     found = results(rows)
     core = core_table(found)
     return {
-        ("README.md", "ranking"): core,
         ("docs/choosing.md", "ranking"): core,
         ("docs/comparison.md", "peers"): f"{quality_table(found)}\n\n{verdict_text(found)}",
     }

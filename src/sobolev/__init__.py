@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sobolev._version import __version__
 
 if TYPE_CHECKING:
+    from sobolev.cli.doctor import show_versions
     from sobolev.convex import ConvexSIC, sic_path
     from sobolev.inference import HRTSelector, audit, hrt_test, sic_test
     from sobolev.knockoffs import KnockoffSelector
@@ -25,6 +26,7 @@ _HOME = {
     "SobolevRegressor": "sobolev.neural",
     "audit": "sobolev.inference",
     "hrt_test": "sobolev.inference",
+    "show_versions": "sobolev.cli.doctor",
     "sic_path": "sobolev.convex",
     "sic_test": "sobolev.inference",
     "write_report": "sobolev.report",
@@ -56,6 +58,7 @@ __all__ = [
     "__version__",
     "audit",
     "hrt_test",
+    "show_versions",
     "sic_path",
     "sic_test",
     "write_report",

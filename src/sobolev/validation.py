@@ -87,6 +87,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, gaps: bool = False) ->
             "Sparse X is not supported, since kernels and gradients are dense; pass X.toarray(), "
             "or reduce the number of columns first."
         )
+    reject_repeated_names(X)
     reject_text_columns(X)
     try:
         checked = validate_data(
@@ -147,6 +148,14 @@ def column_names(X: Any, d: int) -> list[str]:
     if columns is None:
         return [f"column {j}" for j in range(d)]
     return [f"column {name!r}" for name in columns]
+
+
+def reject_repeated_names(X: Any) -> None:
+    """Raise an error that names the columns of a frame that share a name."""
+    columns = pd.Index(getattr(X, "columns", ()))
+    if not columns.is_unique:
+        shown = list_some([repr(name) for name in columns[columns.duplicated()].unique()])
+        raise ValueError(f"X has several columns of the name {shown}; rename them.")
 
 
 def reject_text_columns(X: Any) -> None:
@@ -246,7 +255,11 @@ def plain_target(y: Any) -> Any:
         y = _plain_categories(y)
     y_array: AnyArray = np.asarray(y)
     if y_array.ndim == 0:
-        raise ValueError("y must have one or two dimensions, but is a single value.")
+        advice = f"; if it names a column, pass the column itself, table[{y!r}]"
+        raise ValueError(
+            "y must have one or two dimensions, but is a single value"
+            f"{advice if isinstance(y, str) else ''}."
+        )
     _num_samples(y_array)
     return y_array
 

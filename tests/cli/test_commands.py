@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import sobolev
 from sobolev.datasets import make_sinexp
 
 
@@ -138,6 +139,11 @@ def test_doctor(run):
     assert found["versions"]["numpy"] == np.__version__
     assert found["cores"] >= 1
     assert any(pool["kind"] == "blas" for pool in found["threads"])
+
+
+def test_show_versions_is_the_doctor_in_python(run, capsys):
+    sobolev.show_versions()
+    assert capsys.readouterr().out == run("doctor").out
 
 
 def test_completion_offers_commands_and_choices():

@@ -26,6 +26,10 @@ def test_tables_of_benchmarks(name):
         assert text.strip() == section(ROOT / file, place)
 
 
+def test_evidence_of_the_readme():
+    assert pages.evidence().strip() == section(ROOT / "README.md", "evidence")
+
+
 @pytest.mark.parametrize("name", PAPER)
 def test_pages_of_experiments(name, tmp_path, monkeypatch):
     published = pages.home(name)

@@ -197,18 +197,30 @@ def doctor(json: o.Json = False) -> None:
         run_doctor(json=json)
 
 
-@app.command(short_help="Rank simulated columns and write a report.")
+@app.command(short_help="A complete example: test, audit and report.")
 def demo(
-    n_samples: Annotated[int, typer.Option("--rows", min=50, help="Number of rows.")] = 500,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("sobolev-demo"),
+    context: typer.Context,
+    real: Annotated[
+        bool,
+        typer.Option("--real", help="A real table, diabetes of scikit-learn, not a simulated one."),
+    ] = False,
+    rows: Annotated[int, typer.Option(min=50, help="Number of simulated rows.")] = 400,
+    seed: o.Seed = 0,
+    repeats: o.Repeats = 20,
+    out: o.DemoOut = None,
 ) -> None:
-    """Rank 50 simulated features, six of which matter, and write a report."""
+    """Run a complete example: ranking, p-values, selection, audit and report.
+
+    50 simulated columns, six of which matter, or with --real ten measurements of patients with
+    diabetes. Writes selection.csv, result.json, report.html and the table itself.
+    """
     with ending_cleanly():
         with loading():
-            from sobolev.demo import run_demo
+            from sobolev.demo import diabetes, run_demo, simulated
 
-        run_demo(n_samples, seed, out)
+        example = diabetes() if real else simulated(rows, seed)
+        command = o.command_line(context)
+        run_demo(example, seed=seed, repeats=repeats, out=out, command=command)
 
 
 def main() -> None:

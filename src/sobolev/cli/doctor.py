@@ -1,4 +1,4 @@
-"""``sobolev doctor``: versions, hardware and optional packages."""
+"""``sobolev doctor`` and ``show_versions``: versions, hardware and optional packages."""
 
 from __future__ import annotations
 
@@ -22,10 +22,24 @@ OPTIONAL = {
 
 def run_doctor(*, json: bool) -> None:
     """Print what :func:`examine` finds."""
-    found = examine()
     if json:
-        typer.echo(json_module.dumps(found, indent=1))
-        return
+        typer.echo(json_module.dumps(examine(), indent=1))
+    else:
+        show_versions()
+
+
+def show_versions() -> None:
+    """Print versions, processor, BLAS, threads and optional packages, for a report of a problem.
+
+    ``sobolev doctor`` prints the same in a shell.
+
+    Examples
+    --------
+    >>> import sobolev
+    >>> sobolev.show_versions()
+    sobolev ...
+    """
+    found = examine()
     for name, number in found["versions"].items():
         typer.echo(f"{name:14} {number}")
     typer.echo(f"{'system':14} {found['system']}")

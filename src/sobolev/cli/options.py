@@ -190,6 +190,14 @@ Out = Annotated[
         metavar="DIR",
     ),
 ]
+DemoOut = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for the results. [default: sobolev-demo, with a number if that one holds "
+        "results of another command]",
+        metavar="DIR",
+    ),
+]
 FormatOption = Annotated[Format, typer.Option(help="What to print.")]
 AuditFormatOption = Annotated[AuditFormat, typer.Option(help="What to print.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]

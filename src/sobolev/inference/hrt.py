@@ -25,7 +25,7 @@ from sobolev.conditionals.completing import completions, sets_of
 from sobolev.conditionals.derived import RecentredConditional, TabulatedConditional
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
 from sobolev.conditionals.features import Feature, covariates, features
-from sobolev.criterion import disjoint_groups, parse_columns
+from sobolev.criterion import parse_columns
 from sobolev.critic import (
     STATISTICS,
     allowed_kind,
@@ -701,7 +701,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self, "support_")
         names = feature_names(self)
-        j = int(disjoint_groups({"feature": [feature]}, names)["feature"][0])
+        j = int(parse_columns([feature], len(names), names, "feature")[0])
         name = names[j]
         if j in self.adjusted_:
             raise ValueError(f"column {name!r} was not tested: the test is adjusted for it.")
@@ -826,7 +826,9 @@ def hrt_test(
     rows = selector._read(X, y, groups, sample_weight, None)
     names = feature_names(selector)
     rows = rows.filled(rng, sets_of(selector.feature_groups, names))
-    unit = disjoint_groups({"feature": asked}, names)["feature"]
+    unit = parse_columns(asked, len(names), names, "feature")
+    if not unit.size:
+        raise ValueError("feature names no column; give one or several.")
     adjusted = parse_columns(selector.adjust, len(names), names, "adjust")
     if np.isin(unit, adjusted).any():
         raise ValueError(f"feature={feature!r} is in adjust; a test is not adjusted for itself.")

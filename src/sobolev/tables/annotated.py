@@ -69,7 +69,7 @@ def annotate(adata: Any, selector: Any, *, prefix: str = "sobolev_") -> None:
         the run was goes into ``adata.uns``. Earlier results with the same prefix are replaced.
     selector : HRTSelector or KnockoffSelector
         Fitted.
-    prefix : str, default="sobolev_"
+    prefix : str, default ``"sobolev_"``
         What stands before the names of the columns. Without its last "_", it is the name of the
         entry in ``adata.uns``.
 
