@@ -40,6 +40,7 @@ from sobolev.inference.orders import merged_pvalues
 from sobolev.inference.schemes import Forward, Imputed, Split, resolve_pvalue, resolve_scheme
 from sobolev.inference.trial import Block, Run, Trial
 from sobolev.responses import read_training
+from sobolev.skill import Skill, held_out_skill
 from sobolev.summary import NOT_ASSURED, SummaryMixin, with_missing
 from sobolev.tables.fitting import TableMixin
 from sobolev.tables.opening import open_table
@@ -197,6 +198,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         The tested columns.
     n_repeats_ : int
         Number of repetitions.
+    n_tests_ : int
+        Number of tests that ``procedure`` counts.
     missing_ : array of shape (d,)
         Share of missing cells.
     units_ : dict
@@ -206,6 +209,9 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         after the mean of the conditional model was corrected. Empty without ``diagnose``.
     response_ : Response
         The response as it was read: ``kind``, ``values`` and ``sentence``.
+    skill_ : Skill or None
+        How well the critics predict the rows that they test, against a baseline: R² of numbers, AUC
+        of classes, concordance of survival times; see :class:`sobolev.skill.Skill`.
     feature_importances_ : array of shape (d,)
         Importances from the first fit.
     estimator_ : estimator
@@ -267,6 +273,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         "in_doubt_",
         "response_",
         "n_repeats_",
+        "n_tests_",
+        "skill_",
     )
 
     @classmethod
@@ -403,8 +411,20 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
 
             runs = [trial.run(rows.n_train, rng, heard) for _ in range(self.n_repeats_)]
         self._store(trial, runs)
+        self.skill_ = self._held_out_skill(trial, runs)
         self._check_conditional(trial, runs)
         return self
+
+    def _held_out_skill(self, trial: Trial, runs: list[Run]) -> Skill | None:
+        """How well the critics predict the rows that they test.
+
+        Cells that were missing hold draws given y; here they hold the means of their columns.
+        """
+        X = trial.X
+        if trial.gaps is not None:
+            X = np.where(trial.gaps, np.mean(X, axis=0, where=~trial.gaps), X)
+        blocks = [[(fit.critic, fit.train, fit.rows) for fit in run.fits] for run in runs]
+        return held_out_skill(blocks, X, trial.y, self.response_, trial.groups)
 
     def _n_orders(self, trial: Trial, n_train: int | None) -> int:
         """Number of repetitions; one if the order of the rows is given."""
@@ -583,7 +603,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         self.conditional_ = getattr(trial.conditional, "model", trial.conditional)
         pvalues = merged_pvalues(np.stack([run.pvalues for run in runs]))
         self.pvalues_ = trial.spread(pvalues)
-        n_tests = self._n_counted(trial, int(np.isfinite(pvalues).sum()))
+        n_tests = self.n_tests_ = self._n_counted(trial, int(np.isfinite(pvalues).sum()))
         self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure, n_tests))  # Alg. 4, BH
         self.statistics_ = trial.spread(_mean([run.statistics for run in runs]))
         self.null_means_ = trial.spread(_mean([run.null_means for run in runs]))
@@ -656,10 +676,17 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
 
     def _evidence(self) -> dict[str, Array]:
         return {
-            "statistic": self.statistics_,
+            "statistic": self._standardized(),
             "pvalue": self.pvalues_,
             "qvalue": self.qvalues_,
         }
+
+    def _standardized(self) -> Array:
+        """Distance of each statistic from its null mean, in standard deviations."""
+        flat = self.null_deviations_ == 0
+        return np.where(flat, 0.0, self.statistics_ - self.null_means_) / np.where(
+            flat, 1.0, self.null_deviations_
+        )
 
     def _summary_importances(self) -> Array:
         found = np.asarray(as_critic(self.estimator_).feature_importances_, dtype=float)
