@@ -129,8 +129,9 @@ class SummaryMixin:
         DataFrame
             With the columns feature, kind ("numeric", "categorical" or "group"), importance, the
             evidence of the selector (statistic, pvalue and qvalue, or W and qvalue), selected and
-            note. The statistic of a test is its distance from the mean under the null hypothesis,
-            in standard deviations.
+            note. The statistic of a test is how much of the response is no longer explained if the
+            feature is replaced by draws given the others: the drop of R², or of the mean held-out
+            statistic of critics without one.
         """
         check_is_fitted(self, "feature_importances_")
         units = units_of(self)

@@ -16,7 +16,7 @@ from sobolev.report.nothing import reasons, steps
 SHOWN, MOST_SHOWN = 20, 60
 # Numbers of each method beside the importance, by the headers of their columns.
 NUMBERS = {
-    "hrt": {"p": "pvalue", "q": "qvalue"},
+    "hrt": {"drop": "statistic", "p": "pvalue", "q": "qvalue"},
     "knockoffs": {"W": "statistic", "q": "qvalue"},
     "rank": {},
 }
@@ -121,6 +121,4 @@ def _ranked_by(result: SelectionResult) -> str:
 def _shown(value: float, column: str) -> str:
     if column in ("pvalue", "qvalue"):
         return shown_pvalue(value)
-    if value != value:
-        return "–"
-    return f"{value:.1e}" if 0 < abs(value) < 1e-3 else f"{value:.3f}"
+    return "–" if value != value else f"{value:.3f}".replace("-0.000", "0.000")

@@ -676,17 +676,22 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
 
     def _evidence(self) -> dict[str, Array]:
         return {
-            "statistic": self._standardized(),
+            "statistic": self._drops(),
             "pvalue": self.pvalues_,
             "qvalue": self.qvalues_,
         }
 
-    def _standardized(self) -> Array:
-        """Distance of each statistic from its null mean, in standard deviations."""
-        flat = self.null_deviations_ == 0
-        return np.where(flat, 0.0, self.statistics_ - self.null_means_) / np.where(
-            flat, 1.0, self.null_deviations_
-        )
+    def _drops(self) -> Array:
+        """How much the mean held-out statistic falls if a feature is replaced by draws.
+
+        For the risk of a critic f = h(x)' psi(y) this is a share of the variance of psi: R².
+        """
+        whitener = getattr(getattr(self.estimator_, "encoder_", None), "whitener_", None)
+        unit = 1.0
+        if self.statistic == "risk" and whitener is not None and hasattr(self.estimator_, "rho"):
+            rho = getattr(self.estimator_, "rho_", self.estimator_.rho)
+            unit = 2 * float(rho) / whitener.shape[1]
+        return unit * (self.statistics_ - self.null_means_)
 
     def _summary_importances(self) -> Array:
         found = np.asarray(as_critic(self.estimator_).feature_importances_, dtype=float)

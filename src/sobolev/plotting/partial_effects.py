@@ -44,7 +44,8 @@ class PartialEffect:
     means : array of shape (k, g)
         Mean effect at each value, for each response or class.
     lower, upper : array of shape (k, g)
-        The effects of 80 % of the rows lie between them.
+        The effects of 80 % of the rows lie between them, each moved to the same mean over the grid:
+        they are near ``means`` if the effect does not depend on other features.
     labels : list of str
         Names of the responses or classes.
     is_classes : bool
@@ -144,12 +145,14 @@ def partial_effect(
     drawn = rows.sample(max_rows, check_generator(random_state))
     curves = np.stack([_curve(drawn, columns, points, weighted) for weighted in levels])
     tail = (1 - BAND_SHARE) / 2
+    # Rows differ in their levels, which other features make; what is left are different shapes.
+    shapes = curves - curves.mean(axis=2, keepdims=True) + curves.mean(axis=(1, 2), keepdims=True)
     return PartialEffect(
         feature=name,
         grid=np.arange(len(points), dtype=float) if categories else points[:, 0],
         means=curves.mean(axis=1),
-        lower=np.quantile(curves, tail, axis=1),
-        upper=np.quantile(curves, 1 - tail, axis=1),
+        lower=np.quantile(shapes, tail, axis=1),
+        upper=np.quantile(shapes, 1 - tail, axis=1),
         labels=labels,
         is_classes=rows.classes is not None,
         values=column,

@@ -24,11 +24,23 @@ COLUMNS = ("feature", "kind", "importance", "statistic", "pvalue", "qvalue", "se
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of the report, or several side by side, with what they show in words."""
+    """A figure of the report, or several side by side, with what they show in words.
+
+    Attributes
+    ----------
+    title, caption : str
+    figure : Figure or tuple of Figure
+    names : tuple of (str, str)
+        Name of each of several figures, and a remark behind it; empty if they have none.
+    key : tuple of (str, str)
+        Labels and their colours, if the figures share them.
+    """
 
     title: str
     caption: str
     figure: Figure | tuple[Figure, ...]
+    names: tuple[tuple[str, str], ...] = ()
+    key: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,8 +58,8 @@ class SelectionResult:
     table : DataFrame
         One row for each feature, strongest first, without covariates, with the columns ``COLUMNS``:
         its name; its kind, such as "numeric", "categorical" or "group"; its importance; the
-        distance of the test statistic from chance in standard deviations, or W; p-value and q-value
-        (missing where there is none); whether it is selected; a note.
+        drop of R² (or of the mean statistic) if the feature is replaced by draws, or W; p-value and
+        q-value (missing where there is none); whether it is selected; a note.
     data : mapping
         Facts about the table: "name", "rows", "rows_dropped", "columns", "set_aside" (a list of
         column and reason), "classes" (number of rows of each), "missing_cells" (share of each
