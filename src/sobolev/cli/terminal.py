@@ -12,6 +12,7 @@ from sobolev._progress import Bar
 from sobolev.cli.ending import one_line
 from sobolev.report import SelectionResult
 from sobolev.report.nothing import reasons, steps
+from sobolev.report.sections import mark_name
 
 SHOWN, MOST_SHOWN = 20, 60
 # Numbers of each method beside the importance, by the headers of their columns.
@@ -73,7 +74,7 @@ def print_table(result: SelectionResult) -> None:
     numbers = NUMBERS[result.method]
     for header in numbers:
         view.add_column(header, justify="right", no_wrap=True)
-    view.add_column("selected" if result.fdr is not None else _ranked_by(result), no_wrap=True)
+    view.add_column(mark_name(result).lower(), no_wrap=True)
     for place, (_, row) in enumerate(shown.iterrows(), start=1):
         view.add_row(
             str(place),
@@ -110,12 +111,6 @@ def _print_nothing(console: Any, result: SelectionResult) -> None:
             console.print(Text(f"{title}:", style="bold"))
         for said in words:
             console.print(Text(f"- {one_line(said)}"))
-
-
-def _ranked_by(result: SelectionResult) -> str:
-    """Header of the column that marks the first features of a ranking."""
-    top = result.settings.get("top")
-    return "above mean" if top is None else f"first {top}"
 
 
 def _shown(value: float, column: str) -> str:

@@ -409,7 +409,13 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
                 number = next(done)
                 progress.step(f"fit {number} of {n_fits}", number - 0.5)
 
-            runs = [trial.run(rows.n_train, rng, heard) for _ in range(self.n_repeats_)]
+            runs: list[Run] = []
+            try:
+                while len(runs) < self.n_repeats_:
+                    runs.append(trial.run(rows.n_train, rng, heard))
+            except KeyboardInterrupt:
+                self._keep(trial, runs)
+                raise
         self._store(trial, runs)
         self.skill_ = self._held_out_skill(trial, runs)
         self._check_conditional(trial, runs)
@@ -634,6 +640,17 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         if not trial.pvalue.needs_distribution:
             self.in_doubt_ = self._second_look(trial, runs)
         self.warn(stacklevel=5)
+
+    def _keep(self, trial: Trial, runs: list[Run]) -> None:
+        """Keep the orders of the rows that were done when the fit was interrupted, if any.
+
+        The p-values of fewer orders are valid; the conditional model is not checked.
+        """
+        if runs:
+            self.n_repeats_ = len(runs)
+            self._store(trial, runs)
+            self.skill_ = self._held_out_skill(trial, runs)
+            self.diagnostics_, self.in_doubt_ = None, {}
 
     def _second_look(self, trial: Trial, runs: list[Run]) -> dict[str, float]:
         """Selected columns that would be lost if the conditional mean were corrected."""

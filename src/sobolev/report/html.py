@@ -75,6 +75,7 @@ def render_report(result: SelectionResult) -> str:
         "slider": sections.slider(result, Template(_asset("slider.html"))),
         "points": sections.points(result.method),
         "pictures": sections.pictures(result.pictures),
+        "mark": sections.mark_name(result).lower(),
         "data": sections.listed(table | {responses: targets}),
         "profile": "".join(
             part(result.data) for part in (sections.response, sections.missing, sections.clusters)
@@ -115,6 +116,7 @@ def page_data(result: SelectionResult) -> str:
         "hints": sections.HINTS | {"statistic": sections.STATISTICS[result.method][1]},
         "statisticName": sections.STATISTICS[result.method][0],
         "unsure": sections.unsure(result),
+        "markName": sections.mark_name(result),
         "shownP": [shown_pvalue(float(p)) for p in table["pvalue"].astype(float)],
         "shownQ": [shown_pvalue(float(q)) for q in table["qvalue"].astype(float)],
     } | table.to_dict(orient="list")

@@ -113,7 +113,7 @@ const COLUMNS = [
     text: (i) => (data.method === "hrt" ? fixed(data.statistic[i]) : number(data.statistic[i])) },
   { key: "pvalue", label: "p", text: (i) => data.shownP[i], class: "wide" },
   { key: "qvalue", label: "q", text: (i) => data.shownQ[i] },
-  { key: "selected", label: "Selected", text: (i) => (chosen(i) ? "✓" : ""),
+  { key: "selected", label: data.markName, text: (i) => (chosen(i) ? "✓" : ""),
     value: (i) => (chosen(i) ? 1 : 0), down: true, class: "mark" },
   { key: "note", label: "Note", text: (i) => data.note[i], class: "wide note" },
 ].filter((column) => {

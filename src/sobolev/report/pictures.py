@@ -52,6 +52,7 @@ CLASSES = (
     "Effects come from the critic of the last fit and are shrunk towards zero: read the shape, not "
     "the size."
 )
+NO_SKILL = "The model does not predict rows that it has not seen: these shapes may be noise."
 TOGETHER = (
     "How strongly pairs of selected features act together: the mean absolute mixed second "
     "derivative of the critic. Zero where effects only add up."
@@ -135,6 +136,8 @@ def _effects(
         return []
     words = SURVIVAL if getattr(y, "kind", "") == "survival" else SEVERAL
     words = CLASSES if effects[0].is_classes else words
+    if result.skill is not None and not result.skill.is_clear:
+        words = f"{NO_SKILL} {words}"
     left = len(result.selected) - len(effects)
     if left:
         words += f" Not drawn: {left:,} selected features, the weakest and groups of columns."

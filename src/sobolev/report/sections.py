@@ -183,6 +183,14 @@ def slider(result: SelectionResult, template: Template) -> str:
     )
 
 
+def mark_name(result: SelectionResult) -> str:
+    """What the marked features are: selected or, in a ranking, above the mean or the first."""
+    top = result.settings.get("top")
+    if result.fdr is not None:
+        return "Selected"
+    return "Above mean" if top is None else f"First {top}"
+
+
 def points(method: str) -> str:
     """The place for the second plot that the script draws; a ranking has none."""
     if method not in _POINTS:
