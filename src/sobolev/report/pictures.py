@@ -113,10 +113,24 @@ def draw_pictures(selector: Any, X: Any, y: Any, result: SelectionResult) -> tup
 
 
 def _drawable(X: Any, units: dict[str, Index], names: Sequence[str]) -> list[Any]:
-    """Selected features with an effect to draw: single columns and categories, not groups."""
-    if isinstance(X, Prepared):
-        return [name for name in names if name in X.categories or len(X.places.get(name, ())) == 1]
-    return [int(units[name][0]) for name in names if units[name].size == 1]
+    """Selected features with an effect to draw: columns, categories and near copies.
+
+    Columns of a table of numbers are given by position.
+    """
+    from sobolev.plotting.partial_effects import move_as_one
+
+    found: list[Any] = []
+    is_table = isinstance(X, Prepared)
+    values = np.asarray(X.X if is_table else X, dtype=float)
+    for name in names:
+        own = units[name]
+        if is_table and (name in X.categories or len(X.places.get(name, ())) == 1):
+            found.append(name)
+        elif own.size == 1:
+            found.append(name if is_table else int(own[0]))
+        elif move_as_one(values[:, own]):
+            found.append(name)
+    return found
 
 
 def _effects(
@@ -147,9 +161,9 @@ def _effects(
     if len(effects[0].labels) > 1:
         key = tuple(zip(effects[0].labels, cycle(len(effects[0].labels)), strict=True))
     pictures = [Picture("Effects", words, _effect_panels(effects), names, key)]
-    if isinstance(X, Prepared):  # features of one column
-        features = [name for name in features if len(X.places[name]) == 1]
-    together = features[:MAX_TOGETHER]
+    units = units_of(selector)
+    alone = [j for j in features if not isinstance(j, str) or units[j].size == 1]
+    together = alone[:MAX_TOGETHER]
     if len(together) > 1:
         columns = feature_names(selector)
         shown = [j if isinstance(j, str) else columns[j] for j in together]
