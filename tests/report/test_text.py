@@ -117,6 +117,13 @@ def test_one_draw_of_knockoffs_is_a_doubt(make_result):
     assert "One random draw." not in named(n_draws=5)
 
 
+def test_near_copies_are_named_where_a_feature_may_be_missed(make_result):
+    data = {"name": "d", "clusters": [(["a", "b"], 0.9), (["c", "d"], 0.85), (["e", "f"], 0.8)]}
+    words = text.no_meaning(make_result(data=data))
+    assert "shared with other columns (near copies: a, b; c, d and 1 more)." in words
+    assert "near copies" not in text.no_meaning(make_result())
+
+
 def test_targets_are_listed_or_counted(make_result):
     assert "“a”, “b” and “c”" in text.methods(make_result(targets=("a", "b", "c")))
     assert "5 responses jointly" in text.methods(make_result(targets=tuple("abcde")))

@@ -297,9 +297,15 @@ def no_meaning(result: SelectionResult) -> str:
         )
     missed = (
         f"A feature that is not selected may still matter: its effect may be too small for "
-        f"{_rows(result)}, or shared with other columns."
+        f"{_rows(result)}, or shared with other columns{_near_copies(result)}."
     )
     return f"{cause} {missed}" if result.selected else missed
+
+
+def _near_copies(result: SelectionResult) -> str:
+    """The largest clusters of near copies, to follow a sentence; empty if there are none."""
+    found = [list_some(list(names), 4) for names, _ in result.data.get("clusters") or ()]
+    return f" (near copies: {list_some(found, 2, '; ')})" if found else ""
 
 
 def exploring(result: SelectionResult) -> str:
