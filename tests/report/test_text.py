@@ -85,6 +85,7 @@ def test_a_ranking_promises_nothing(make_result):
     assert "controls no error rate" in text.methods(result)
     assert "no error guarantee" in text.meaning(result)
     assert "not p-values" in text.no_meaning(result)
+    assert "was not measured" in text.meaning(result)
     assert len(text.references(result)) == 1
     assert "Any cut" in text.doubts(result)[0][0]
 

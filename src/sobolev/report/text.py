@@ -252,6 +252,8 @@ def meaning(result: SelectionResult) -> str:
             f"The features are ordered by how much a model of {y} uses them. A ranking has no "
             "error guarantee: some feature always comes first."
         ]
+        if result.skill is None:
+            said.append("Whether the model predicts rows that it has not seen was not measured.")
         return " ".join([*skill, *said] if _no_skill(result) else [*said, *skill])
     level = percent(result.fdr)
     if not n:
