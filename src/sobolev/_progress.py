@@ -27,6 +27,24 @@ def listening(listener: Any) -> Iterator[None]:
         _LISTENER.reset(token)
 
 
+def _time_left() -> Any:
+    """A column with the time left, empty as long as it is not known."""
+    from datetime import timedelta
+
+    from rich import progress
+    from rich.text import Text
+
+    class TimeLeft(progress.ProgressColumn):
+        max_refresh = 0.5  # it does not flicker
+
+        def render(self, task: progress.Task) -> Text:
+            left = None if task.finished else task.time_remaining
+            said = "" if left is None else f"{timedelta(seconds=int(left))} left"
+            return Text(said, style="progress.remaining")
+
+    return TimeLeft()
+
+
 class Bar:
     """A progress bar on standard error.
 
@@ -46,8 +64,7 @@ class Bar:
             progress.TextColumn("{task.description}", markup=False),
             progress.BarColumn(bar_width=30),
             progress.TimeElapsedColumn(),
-            progress.TextColumn("left", markup=False),
-            progress.TimeRemainingColumn(),
+            _time_left(),
             console=self.console,
             transient=transient,
             redirect_stdout=False,

@@ -52,6 +52,8 @@ class Response:
         given.
     remedy : str, default=""
         How to read y otherwise, if that is in doubt.
+    events : array of bool or None
+        Whether the event happened, for survival times.
     """
 
     kind: str
@@ -60,6 +62,7 @@ class Response:
     description: str
     kinds: tuple[str, ...]
     remedy: str = ""
+    events: Mask | None = field(default=None, repr=False)
 
     @property
     def sentence(self) -> str:
@@ -71,8 +74,8 @@ class Response:
         return len(self.values)
 
     def with_values(self, values: Any) -> Response:
-        """Other values of the same kind, such as the rows in another order."""
-        return replace(self, values=values)
+        """Other values of the same kind, such as the rows in another order; events are dropped."""
+        return replace(self, values=values, events=None)
 
     def read(self, y: Any) -> Response:
         """Read other rows in the same way; survival times are scored among themselves."""
@@ -370,7 +373,7 @@ def _read_survival(y: Any, names: tuple[str, ...]) -> Response:
         f"{names[0]} and {names[1]} were read as survival times, encoded as log-rank scores: "
         f"{int(happened.sum())} events{which} in {happened.size} rows, the others are censored."
     )
-    return Response("survival", scores, names, description, ("survival",))
+    return Response("survival", scores, names, description, ("survival",), events=happened)
 
 
 def _times(column: AnyArray, name: str) -> Array:

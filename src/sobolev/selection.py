@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index, Mask
 from sobolev.criterion import adjusted_groups
+from sobolev.skill import Skill, cross_validated_skill
 from sobolev.summary import ADJUSTED, SummaryMixin
 from sobolev.validation import feature_names
 
@@ -102,6 +103,12 @@ class SICSelectorMixin(SummaryMixin, SelectorMixin):
     def support_(self) -> Mask:
         """Mask of the selected features."""
         return self._get_support_mask()
+
+    @property
+    def skill_(self) -> Skill | None:
+        """How well held-out rows are predicted, from the cross-validation that chose ``lam``."""
+        check_is_fitted(self, "feature_importances_")
+        return cross_validated_skill(self)
 
     def _selected_units(self, units: list[Index], shares: Array) -> Mask:
         """Groups of columns are selected as a whole, by the same rule."""

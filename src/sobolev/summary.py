@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sobolev._typing import Array, Index, Mask
 from sobolev.criterion import disjoint_groups, parse_groups
+from sobolev.skill import Skill
 from sobolev.validation import feature_names, list_some
 
 # Selected features that a headline names, and rows of the table in a notebook.
@@ -68,8 +69,19 @@ def units_of(selector: Any) -> dict[str, Index]:
     )
 
 
-def headline(table: pd.DataFrame, fdr: float | None) -> str:
+def headline(table: pd.DataFrame, fdr: float | None, skill: Skill | None = None) -> str:
     """The answer in one sentence, from the table of a selector.
+
+    A ranking whose critic predicts held-out rows no better than chance says that first.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From ``summary()``.
+    fdr : float or None
+        The level; None for a ranking.
+    skill : Skill, optional
+        The held-out skill.
 
     Examples
     --------
@@ -81,11 +93,19 @@ def headline(table: pd.DataFrame, fdr: float | None) -> str:
     table = without_covariates(table)
     names = [str(name) for name in table.loc[table["selected"], "feature"]]
     level = "by importance" if fdr is None else f"at FDR {100 * fdr:g} %"
+    first = caution(fdr, skill)
     if not names:
-        return f"None of {len(table)} features selected {level}"
-    said = f"{len(names)} of {len(table)} features {level}: {list_some(names, MAX_NAMED)}"
+        return f"{first}None of {len(table)} features selected {level}"
+    said = f"{first}{len(names)} of {len(table)} features {level}: {list_some(names, MAX_NAMED)}"
     unsure = not_assured(table)
     return f"{said}; not assured for {list_some(unsure, MAX_NAMED)}" if unsure else said
+
+
+def caution(fdr: float | None, skill: Skill | None) -> str:
+    """What a headline says first of a ranking without held-out skill; otherwise nothing."""
+    if fdr is not None or skill is None or skill.is_clear:
+        return ""
+    return f"No skill on held-out rows ({skill.name} {skill.shown}): this order may be chance. "
 
 
 class SummaryMixin:
@@ -109,7 +129,9 @@ class SummaryMixin:
         DataFrame
             With the columns feature, kind ("numeric", "categorical" or "group"), importance, the
             evidence of the selector (statistic, pvalue and qvalue, or W and qvalue), selected and
-            note.
+            note. The statistic of a test is how much of the response is no longer explained if the
+            feature is replaced by draws given the others: the drop of R², or of the mean held-out
+            statistic of critics without one.
         """
         check_is_fitted(self, "feature_importances_")
         units = units_of(self)
@@ -173,9 +195,11 @@ class SummaryMixin:
         table = self.summary()
         shown = table.head(MAX_ROWS)
         more = f"<p>… and {len(table) - MAX_ROWS} more</p>" if len(table) > MAX_ROWS else ""
-        title = escape(headline(table, getattr(self, "fdr", None)))
+        skill = getattr(self, "skill_", None)
+        title = escape(headline(table, getattr(self, "fdr", None), skill))
         response = getattr(self, "response_", None)
         read = "" if response is None else f"<p>{escape(response.sentence)}</p>"
+        read += "" if skill is None else f"<p>{escape(skill.sentence)}</p>"
         return f"<p><strong>{title}</strong></p>{read}{shown.to_html(index=False)}{more}"
 
 

@@ -92,7 +92,8 @@ def test_a_stopped_audit_goes_on(run, small, here, monkeypatch):
     asked = ("audit", small, "-t", "y", "--repeats", "4", *SHORT)
     done = run(*asked)
     assert done.code == 130
-    assert "audit.jsonl keeps the finished runs; the same command goes on" in done.err
+    assert "audit.jsonl keeps the finished runs, the same command goes on" in done.err
+    assert done.err.strip().splitlines()[-1].startswith("sobolev: interrupted during the audit; ")
     kept = {path.name for path in (here / "small-audit").iterdir()}
     assert kept == {"audit.jsonl", "command.txt"}
     other = run(*asked, "--seed", "1", "--out", "small-audit")

@@ -35,7 +35,7 @@ def test_select_writes_three_files_and_prints_the_answer(run, table, here):
     assert "Interactions" in page
     # Four tests, of the categorical variable as well, and two panels of the model.
     assert page.count(">observed: ") == 4
-    assert ">site: p " in page
+    assert "<bdi>site</bdi> <span>p " in page
     assert "none of 4 columns fails" in page
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     assert result["settings"]["seed"] == 0
@@ -116,7 +116,7 @@ def test_categories_are_tested_jointly(run, table):
 def test_standard_output_is_only_json_or_only_csv(run, table):
     done = run("rank", table, "--target", "y", "--json")
     result = json.loads(done.out)
-    assert result["schema"] == 2
+    assert result["schema"] == 3
     assert set(result["features"][0]) == set(COLUMNS)
     assert "set aside" in done.err
     done = run("rank", table, "--target", "y", "--format", "csv", "--no-report")
@@ -332,6 +332,34 @@ def test_an_interrupted_run_keeps_the_ranking(run, table, here, monkeypatch):
     assert result["warnings"][0].startswith("Interrupted before the tests were done")
     assert result["settings"]["asked_for"] == "HRTSelector"
     assert not result["pictures"]
+    assert "Report:" not in done.err
+
+
+def test_an_interrupted_run_keeps_the_orders_that_are_done(run, table, here, monkeypatch):
+    from sobolev.inference.trial import Trial
+
+    done_runs, whole = [], Trial.run
+
+    def stop(self, *arguments):
+        if done_runs:
+            raise KeyboardInterrupt
+        done_runs.append(whole(self, *arguments))
+        return done_runs[0]
+
+    monkeypatch.setattr(Trial, "run", stop)
+    said = run("select", table, "-t", "y", "--draws", "3")
+    assert said.code == 130
+    assert "interrupted before the tests were done; the answer so far is in" in said.err
+    assert said.out == ""
+    result = json.loads((here / "data-sobolev" / "result.json").read_text(encoding="utf-8"))
+    assert result["method"] == "hrt"
+    assert result["settings"]["n_repeats"] == 1
+    assert result["warnings"][-1].startswith("Interrupted; orders of the rows tested: 1.")
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    once = run("select", table, "-t", "y", "--draws", "1", "--json", "--no-report")
+    first = {f["feature"]: f["pvalue"] for f in json.loads(once.out)["features"]}
+    assert {f["feature"]: f["pvalue"] for f in result["features"]} == pytest.approx(first)
 
 
 def test_pictures_are_drawn_without_pyplot(table, here):

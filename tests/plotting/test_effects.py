@@ -1,6 +1,7 @@
 """Partial effects and interactions, of known functions and of fits."""
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -71,9 +72,42 @@ def test_effect_of_a_known_function():
     # The difference over y, per standard deviation of y, is g times that deviation.
     expected = (effect.grid**2 + X[:, 2].mean()) * y.std()
     np.testing.assert_allclose(effect.means[0], expected)
-    spread = np.quantile(X[:, 2], [0.1, 0.9]) * y.std()
-    np.testing.assert_allclose(effect.lower[0] - effect.grid**2 * y.std(), spread[0])
-    np.testing.assert_allclose(effect.upper[0] - effect.grid**2 * y.std(), spread[1])
+    # Effects that add up have the same shape in every row, so the band has no width.
+    np.testing.assert_allclose(effect.lower[0], effect.means[0])
+    np.testing.assert_allclose(effect.upper[0], effect.means[0])
+
+
+def test_the_band_is_as_wide_as_the_effect_depends_on_other_features():
+    X, y = rows()
+    effect = partial_effect(Known(lambda X: X[:, 1] * X[:, 2]).fit(), X, y, 1, n_grid=7)
+    centred = effect.grid - effect.grid.mean()
+    slopes = np.quantile(np.outer(X[:, 2], centred), [0.1, 0.9], axis=0) * y.std()
+    middle = effect.means[0].mean()
+    np.testing.assert_allclose(effect.lower[0], middle + slopes[0])
+    np.testing.assert_allclose(effect.upper[0], middle + slopes[1])
+
+
+def test_categories_with_long_names_have_a_row_each():
+    from matplotlib.figure import Figure
+
+    from sobolev.plotting.effects import draw_effect
+    from sobolev.plotting.partial_effects import PartialEffect
+
+    names = tuple(f"a rather long category {k} of the table" for k in range(9))
+    means = np.arange(9.0)[None]
+    effect = PartialEffect(
+        "f", np.arange(9.0), means, means - 1, means + 1, ["y"], False, np.arange(9.0), names
+    )
+    ax = Figure(figsize=(4, 3)).subplots()
+    draw_effect(ax, effect)
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert len(set(labels)) == 9
+    assert all(label.endswith("· 11 %") for label in labels)
+    line = next(line for line in ax.lines if line.get_marker() == "o")
+    np.testing.assert_array_equal(line.get_xdata(), means[0])
+    ax.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert not any(a.overlaps(b) for a, b in pairwise(boxes))
 
 
 def test_effect_uses_at_most_so_many_rows_and_is_the_same_each_time():
@@ -118,7 +152,7 @@ def test_few_values_are_points_with_their_shares():
     np.testing.assert_array_equal(line.get_xdata(), [0, 1])
     assert np.diff(line.get_ydata()) == pytest.approx(3 * y.std())
     labels = [label.get_text() for label in ax.get_xticklabels()]
-    assert labels == ["0\n75 % of rows", "1\n25 % of rows"]
+    assert labels == ["0\n75 %", "1\n25 %"]
 
 
 def test_one_line_for_each_class():

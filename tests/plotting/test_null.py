@@ -4,6 +4,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from sobolev import HRTSelector
+from sobolev._numbers import pvalue_equation
 from sobolev.datasets import make_sinexp
 from sobolev.inference import HRTResult
 from sobolev.inference.null_distribution import NullTable
@@ -25,9 +26,9 @@ def test_draws_beyond_the_statistic_are_coloured():
     assert heights.sum() == 999
     assert heights[beyond].sum() == np.sum(draws >= 4.0)
     p = (1 + np.sum(draws >= 4.0)) / 1000
-    assert ax.get_title(loc="left") == rf"\$a_b: p = {p:.2g}"
+    assert ax.get_title(loc="left") == rf"\$a_b: {pvalue_equation(p)}"
     ax.figure.canvas.draw()
-    assert plot_null(draws[:4], statistic=100.0).get_title(loc="left") == "p = 0.2"  # never zero
+    assert plot_null(draws[:4], statistic=100.0).get_title(loc="left") == "p = 0.200"  # never zero
 
 
 def test_a_table_is_drawn_from():
@@ -37,7 +38,7 @@ def test_a_table_is_drawn_from():
     ax = plot_null(table, n_draws=500)
     assert observed_line(ax) == pytest.approx(table.statistic)
     assert sum(bar.get_height() for bar in ax.patches) == 500
-    assert ax.get_title(loc="left") == f"p = {table.saddlepoint():.2g}"
+    assert ax.get_title(loc="left") == pvalue_equation(table.saddlepoint())
     middle = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
     mean = np.average(middle, weights=[bar.get_height() for bar in ax.patches])
     # The mean of 500 draws, five standard errors: a correct program fails once in 1e6 seeds.
@@ -48,7 +49,7 @@ def test_a_table_is_drawn_from():
 
 def test_a_result_is_a_normal_curve():
     ax = plot_null(HRTResult(0.5, 1e-30, 0.1, 0.1))
-    assert ax.get_title(loc="left") == "p < 1e-20"
+    assert ax.get_title(loc="left") == "p < 1e-12"
     assert observed_line(ax) == 0.5
     texts = " ".join(text.get_text() for text in ax.texts)
     assert "normal curve" in texts
@@ -62,8 +63,8 @@ def test_a_result_is_a_normal_curve():
 
 def test_a_result_brings_its_name():
     named = HRTResult(0.5, 0.01, 0.1, 0.1, "dose")
-    assert plot_null(named).get_title(loc="left") == "dose: p = 0.01"
-    assert plot_null(named, feature="age").get_title(loc="left") == "age: p = 0.01"
+    assert plot_null(named).get_title(loc="left") == "dose: p = 0.010"
+    assert plot_null(named, feature="age").get_title(loc="left") == "age: p = 0.010"
 
 
 def test_a_selector_brings_the_test_of_a_column():

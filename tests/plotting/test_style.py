@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from sobolev import plotting
 from sobolev.convex.path import SICPath
 from sobolev.plotting.conditional import plot_conditional
-from sobolev.plotting.style import MAX_NAME, row_font, shown_name, shown_names
+from sobolev.plotting.style import MAX_NAME, cycle, row_font, shown_name, shown_names
 
 from .test_effects import Known, rows
 
@@ -104,6 +104,11 @@ def test_long_names_lose_their_middle_but_stay_different():
     assert [n[-3:] for n in shown_names(names, 3)] == ["…#0", "…#1", "…#2"]
     assert shown_names(["same", "same"], 2) == ["same", "same"]
     assert shown_names(None, 2) == ["x0", "x1"]
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 25])
+def test_there_are_as_many_colours_as_asked_for(count):
+    assert len(set(cycle(count))) == count
 
 
 def test_text_shrinks_with_the_rows():

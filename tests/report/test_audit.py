@@ -10,7 +10,7 @@ from sobolev.datasets import make_sinexp
 from sobolev.inference import AuditResult, AuditRun
 from sobolev.report import make_result, render_report
 from sobolev.report.files import result_json
-from sobolev.report.text import guarantee
+from sobolev.report.text import meaning
 
 NASTY = "<script>alert(1)</script>"
 
@@ -34,7 +34,7 @@ def test_the_verdict_is_in_the_headline_and_in_a_section(make_result):
     assert words in section
     assert section.count('<svg class="drawing"') == 2
     assert "<td>additive, 2 active</td><td>10</td><td>0.00</td><td>1.00</td>" in section
-    assert "at most 10 % of the selected features are false" in guarantee(result)
+    assert "at most 10 % of the features that are selected in this way are false" in meaning(result)
 
 
 def test_a_failed_audit_takes_the_promise_back(make_result):
@@ -42,8 +42,9 @@ def test_a_failed_audit_takes_the_promise_back(make_result):
     page = render_report(result)
     assert '<p class="verdict failed">' in page
     assert "does NOT hold" in page
-    assert "is not assured on this table" in guarantee(result)
-    assert "of the selected features are false" not in guarantee(result)
+    assert "is not assured on this table" in meaning(result)
+    assert "selected in this way are false" not in meaning(result)
+    assert '<span id="unsure">; the level is not assured on this table</span></h1>' in page
 
 
 def test_names_in_an_audit_are_escaped(make_result):

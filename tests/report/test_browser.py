@@ -6,6 +6,9 @@ from contextlib import contextmanager
 import pandas as pd
 import pytest
 
+from sobolev import ConvexSIC, HRTSelector
+from sobolev.datasets import make_sinexp
+from sobolev.report import make_result as from_selector
 from sobolev.report import render_report
 
 playwright = pytest.importorskip(
@@ -160,7 +163,7 @@ def test_headers_sort_by_mouse_and_keyboard_with_missing_values_last(open_report
         assert column(page, "Feature") == list(down)
         head = page.locator("thead th", has_text="Importance")
         assert head.get_attribute("aria-sort") == "descending"
-        assert page.locator("thead th[aria-sort='none']").count() == 6
+        assert page.locator("thead th[aria-sort='none']").count() == 7
         head.locator("button").focus()
         page.keyboard.press("Enter")
         assert head.get_attribute("aria-sort") == "ascending"
@@ -178,7 +181,7 @@ def test_numbers_are_readable(open_report, make_result):
     values = [3e-14, 3.21e-5, 0.03125, 1.0, *([float("nan")] * 36)]
     table = result.table.assign(pvalue=values, qvalue=values)
     with open_report(make_result(table=table)) as page:
-        assert column(page, "p")[:5] == ["<1e-12", "3.2e-5", "0.031", "1", "–"]
+        assert column(page, "p")[:5] == ["<1e-12", "3.2e-05", "0.031", "1", "–"]
 
 
 def test_the_search_looks_at_all_of_5000_features_and_the_page_is_quick(open_report, make_result):
@@ -327,6 +330,43 @@ def test_the_methods_text_is_copied_with_its_references(open_report, make_result
         copied = page.input_value("#search")
         assert copied.startswith("We tested which of 40 features")
         assert "Tansey, W." in copied
+
+
+def test_headers_are_explained_on_hover(open_report, make_result):
+    with open_report(make_result()) as page:
+        for button in page.locator("thead th button").all():
+            assert len(button.get_attribute("title")) > 10
+
+
+def test_long_names_lose_their_middle_stay_different_and_are_full_on_hover(
+    open_report, make_result
+):
+    begin, end = "a long beginning of a name " * 4, " and a long end of it" * 4
+    names = [f"{begin}{k}{end}" for k in range(3)] + [f"{begin}{k}" for k in range(3)]
+    with open_report(make_result("rank", names=names), width=400) as page:
+        shown = page.locator("#bars text.name").all_text_contents()
+        assert len(set(shown)) == len(names)
+        assert all("…" in name for name in shown)
+        hover = page.locator("#bars g title").all_text_contents()
+        assert {text.rpartition(":")[0] for text in hover} == set(names)
+
+
+def test_all_selected_rows_are_printed(open_report, make_result):
+    table = make_result(d=60).table.assign(selected=True)
+    with open_report(make_result(table=table)) as page:
+        assert page.locator("tbody tr").count() == 20
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("tbody tr").count() == 60
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator("tbody tr").count() == 20
+
+
+def test_twenty_features_fit_on_five_pages(open_report, make_result):
+    X, y = make_sinexp(200, 20, random_state=0, as_frame=True, return_X_y=True)
+    selector = HRTSelector(ConvexSIC(lam=0.02), random_state=0, fdr=0.2).fit(X, y)
+    with open_report(from_selector(selector, X, y)) as page:
+        pages = page.pdf(format="A4").count(b"/Type /Page\n")
+    assert 2 <= pages <= 5
 
 
 def test_the_report_prints(open_report, make_result):

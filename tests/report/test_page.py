@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sobolev._numbers import FLOOR, shown_pvalue
 from sobolev.report import Picture, render_report
 from sobolev.report.html import page_data
+from sobolev.skill import Skill
 
 NASTY = "<script>alert(1)</script>"
 
@@ -121,8 +123,9 @@ def test_nothing_selected_is_explained(make_result):
     table = make_result().table.assign(selected=False, qvalue=1.0)
     page = render_report(make_result(table=table))
     assert "None of 40 features selected at FDR 10\N{NO-BREAK SPACE}%" in page
-    assert '<p id="nothing">' in page
-    assert '<p id="nothing" hidden>' in render_report(make_result())
+    assert '<section id="nothing">' in page
+    assert "What to do next" in page
+    assert '<section id="nothing" hidden>' in render_report(make_result())
 
 
 def test_missing_values_of_pandas_are_taken(make_result):
@@ -170,7 +173,7 @@ def test_several_figures_of_a_picture_stand_side_by_side(make_result):
     result = make_result(pictures=(replace(one, figure=(one.figure,) * 3),))
     page = render_report(result)
     assert page == render_report(result)
-    panels = re.search(r'<div class="panels">(.*?)</div>', page).group(1)
+    panels = re.search(r'<div class="panels two">(.*?)</div>', page).group(1)
     assert panels.count("<svg ") == 3
     assert f'aria-label="{html.escape(NASTY)}, 3 of 3"' in panels
     width = 96 * one.figure.get_size_inches()[0]
@@ -179,3 +182,68 @@ def test_several_figures_of_a_picture_stand_side_by_side(make_result):
 
 def test_a_page_of_5000_features_is_small(make_result):
     assert len(render_report(make_result(d=5000))) < 1_000_000
+
+
+def test_figures_have_full_names_and_a_key_to_their_colours(make_result):
+    one = picture()
+    long = "a name that is never cut " * 4
+    named = replace(
+        one,
+        figure=(one.figure,) * 2,
+        names=((long, "q = 0.010"), (NASTY, "")),
+        key=(("red", "#F00"),),
+    )
+    page = render_report(make_result(pictures=(named,)))
+    assert f"<bdi>{long}</bdi> <span>q = 0.010</span>" in page
+    assert f"<bdi>{html.escape(NASTY)}</bdi>" in page
+    assert 'fill="#F00"' in page
+    assert "<bdi>red</bdi>" in page
+
+
+def test_the_top_says_what_the_answer_means_and_what_not(make_result):
+    page = render_report(make_result(skill=Skill("AUC", 0.9, 0.5, is_clear=True)))
+    header = page.partition("</header>")[0]
+    for words in (
+        "What this means",
+        "What it does not mean",
+        "held-out AUC",
+        "need not be a cause",
+    ):
+        assert words in header
+
+
+def test_a_ranking_without_skill_says_so_first(make_result):
+    page = render_report(make_result("rank", skill=Skill("R²", -0.1, 0.0, is_clear=False)))
+    assert '<h1 id="headline"><span id="caution">No skill on held-out rows (R² −0.10)' in page
+    clear = render_report(make_result("rank", skill=Skill("R²", 0.4, 0.0, is_clear=True)))
+    assert '<span id="caution"></span>' in clear
+
+
+def test_features_that_are_not_assured_are_in_the_headline(make_result):
+    table = make_result().table
+    table.loc[0, "note"] = "not assured"
+    page = render_report(make_result(table=table))
+    name = table.loc[0, "feature"]
+    assert f'<span id="unsure">; not assured for {name}</span></h1>' in page
+    assert embedded(page)["unsure"] == f"; not assured for {name}"
+
+
+def test_classes_missing_cells_and_near_copies_are_shown(make_result):
+    data = {
+        "name": "d",
+        "rows": 100,
+        "classes": {"a": 75, NASTY: 25},
+        "missing_cells": {"x1": 0.25},
+        "clusters": [(["x1", "x2"], 0.93)],
+    }
+    page = render_report(make_result(data=data))
+    for words in ("75 (75 %)", "25.0 %", "x1, x2", "rank correlation up to 0.93"):
+        assert words in page
+    assert "<script>alert" not in page
+
+
+def test_tiny_p_values_have_one_floor(make_result):
+    table = make_result().table.assign(pvalue=1e-30, qvalue=1e-30)
+    data = embedded(render_report(make_result(table=table)))
+    assert set(data["shownP"]) == set(data["shownQ"]) == {shown_pvalue(1e-30)} == {"<1e-12"}
+    assert data["floor"] == FLOOR

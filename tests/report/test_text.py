@@ -83,7 +83,9 @@ def test_a_predictor_is_not_called_sic(make_result, method):
 def test_a_ranking_promises_nothing(make_result):
     result = make_result("rank")
     assert "controls no error rate" in text.methods(result)
-    assert "no error guarantee" in text.guarantee(result)
+    assert "no error guarantee" in text.meaning(result)
+    assert "not p-values" in text.no_meaning(result)
+    assert "was not measured" in text.meaning(result)
     assert len(text.references(result)) == 1
     assert "Any cut" in text.doubts(result)[0][0]
 
@@ -100,11 +102,11 @@ def test_every_citation_has_its_reference(make_result, method):
 
 
 def test_moving_the_level_is_said_to_lose_the_promise(make_result):
-    assert "does not keep its promise" in text.guarantee(make_result())
-    words = text.guarantee(make_result("knockoffs", settings={"n_draws": 5, "offset": 0}))
-    assert "threshold of each draw stays" in words
-    assert "only approximately" not in words  # e-BH keeps the rate with either offset
-    assert "only approximately" in text.guarantee(make_result("knockoffs", settings={"offset": 0}))
+    assert "does not keep its promise" in text.exploring(make_result())
+    several = make_result("knockoffs", settings={"n_draws": 5, "offset": 0})
+    assert "threshold of each draw stays" in text.exploring(several)
+    assert "only approximately" not in text.meaning(several)  # e-BH keeps the rate with either
+    assert "only approximately" in text.meaning(make_result("knockoffs", settings={"offset": 0}))
 
 
 def test_one_draw_of_knockoffs_is_a_doubt(make_result):
@@ -114,6 +116,13 @@ def test_one_draw_of_knockoffs_is_a_doubt(make_result):
 
     assert "One random draw." in named()
     assert "One random draw." not in named(n_draws=5)
+
+
+def test_near_copies_are_named_where_a_feature_may_be_missed(make_result):
+    data = {"name": "d", "clusters": [(["a", "b"], 0.9), (["c", "d"], 0.85), (["e", "f"], 0.8)]}
+    words = text.no_meaning(make_result(data=data))
+    assert "shared with other columns (near copies: a, b; c, d and 1 more)." in words
+    assert "near copies" not in text.no_meaning(make_result())
 
 
 def test_targets_are_listed_or_counted(make_result):

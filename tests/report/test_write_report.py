@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from sobolev import ConvexSIC, HRTSelector, KnockoffSelector, NeuralSIC, write_report
 from sobolev.cli import app
 from sobolev.datasets import make_sinexp
+from sobolev.plotting import partial_effect
 from sobolev.report import COLUMNS, make_result
 
 
@@ -139,3 +140,38 @@ def test_the_page_of_the_command_line_is_that_of_python(data, tmp_path, monkeypa
     np.testing.assert_allclose(numbers[0]["pvalue"], numbers[1]["pvalue"], rtol=1e-9)
     words = [re.sub(r"[-\d.]+", "#", re.sub(r'id="data">.*', "", p, flags=re.S)) for p in pages]
     assert words[0] == words[1]
+
+
+def test_near_copies_have_one_effect_and_are_named():
+    rng = np.random.default_rng(0)
+    x, z = rng.standard_normal((2, 200))
+    X = pd.DataFrame({"a": x, "b": -2 * x + 1, "c": z, "d": rng.standard_normal(200)})
+    y = x + 0.3 * rng.standard_normal(200)
+    hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0, n_repeats=1).fit(X, y)
+    result = make_result(hrt, X, y)
+    effects = next(picture for picture in result.pictures if picture.title == "Effects")
+    assert "a, b" in [name for name, _ in effects.names]
+    effect = partial_effect(hrt, X, y, "a, b")
+    # Both move together, so the whole effect shows: the slope of y in standard deviations.
+    slope = np.polyfit(effect.grid, effect.means[0], 1)[0]
+    assert slope == pytest.approx(x.std() / y.std() / x.std(), rel=0.25)
+    group = ConvexSIC(lam=0.02, feature_groups={"g": ["c", "d"]}).fit(X, y)
+    with pytest.raises(ValueError, match="do not move as one"):
+        partial_effect(group, X, y, "g")
+    copies = ConvexSIC(lam=0.02, feature_groups={"g": ["a", "b"]}).fit(X, y)
+    drawn = make_result(copies, X, y).pictures[0]
+    assert [name for name, _ in drawn.names] == ["g"]
+
+
+def test_the_page_shows_the_table_behind_the_answer():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((150, 3))
+    X = pd.DataFrame(x, columns=["u", "v", "w"])
+    X["near"] = X["u"] + 0.35 * rng.standard_normal(150)
+    X.loc[:20, "w"] = np.nan
+    y = np.where(x[:, 1] > 0.5, "yes", "no")
+    hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0, n_repeats=1).fit(X, y)
+    data = make_result(hrt, X, y, pictures=False).data
+    assert data["classes"] == {label: int((y == label).sum()) for label in ("no", "yes")}
+    assert data["missing_cells"] == {"w": pytest.approx(21 / 150)}
+    assert [sorted(names) for names, _ in data["clusters"]] == [["near", "u"]]

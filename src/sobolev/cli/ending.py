@@ -28,8 +28,8 @@ def ending_cleanly() -> Iterator[None]:
     """End with one line and code 2 after a mistake of the user, with code 130 after Ctrl-C."""
     try:
         yield
-    except KeyboardInterrupt:
-        typer.echo("sobolev: interrupted", err=True)
+    except KeyboardInterrupt as error:
+        typer.echo(one_line(f"sobolev: interrupted {error}"), err=True)
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         raise

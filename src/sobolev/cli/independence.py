@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import typer
 
+from sobolev._progress import listening
 from sobolev.cli.ending import one_line
 from sobolev.cli.running import plain_words, tell_preparation
 from sobolev.cli.terminal import Reporter
@@ -53,7 +54,7 @@ def run_test(
         if labels is not None and len(labels) != len(data.X):
             raise ValueError("--blocks needs all rows; use --missing draw, not drop.")
         reporter.stage("testing")
-        with warnings.catch_warnings(record=True, action="always") as caught:
+        with warnings.catch_warnings(record=True, action="always") as caught, listening(reporter):
             result = sic_test(
                 data.filled(with_response=False),
                 data.response,

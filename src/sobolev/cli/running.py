@@ -15,7 +15,6 @@ import typer
 
 import sobolev
 from sobolev._progress import listening
-from sobolev.cli.ending import INTERRUPTED
 from sobolev.cli.output import COMMAND, choose_folder, marking, save
 from sobolev.cli.terminal import Reporter, print_table
 from sobolev.exceptions import ConstantColumnWarning, TargetError
@@ -30,6 +29,8 @@ from sobolev.validation import list_some
 
 # Number of planted responses of a short audit, and the file that keeps its runs until it is done.
 REPEATS, LOG = 20, "audit.jsonl"
+# What is said of tests that were interrupted, with the number of orders of the rows.
+STOPPED = "Interrupted; orders of the rows tested: {}. The model of the columns was not checked."
 # Warnings for programmers, and of constant columns, which were set aside before the fit.
 HIDDEN = (DeprecationWarning, FutureWarning, ImportWarning, ConstantColumnWarning)
 
@@ -122,6 +123,8 @@ def run(
             reporter.stage("fitting")
             is_complete = fit(selector, data)
         said = plain_words(caught)
+        if not is_complete and hasattr(answering(selector), "support_"):
+            said.insert(0, STOPPED.format(answering(selector).n_repeats_))
         if choice is not None and choice.sentence:
             data.notes.append(choice.sentence)
         for text in said:
@@ -144,11 +147,12 @@ def run(
         if folder is not None:
             written = save(result, folder)
             forget(log, choice)
-            reporter.say(f"Report: {written['report.html']} (and selection.csv, result.json)")
+            if is_complete:
+                reporter.say(f"Report: {written['report.html']} (and selection.csv, result.json)")
     if not is_complete:
-        kept = f"; the ranking so far is in {folder}" if folder is not None else ""
-        typer.echo(f"sobolev: interrupted before the tests were done{kept}", err=True)
-        raise typer.Exit(INTERRUPTED)
+        what = "ranking" if result.fdr is None else "answer"
+        kept = "" if folder is None else f"; the {what} so far is in {folder}"
+        raise KeyboardInterrupt(f"before the tests were done{kept}")
     show(result, "json" if output["json"] else output["format"])
 
 
@@ -185,7 +189,7 @@ def keep_order(selector: Any) -> None:
 
 
 def fit(selector: Any, data: Prepared) -> bool:
-    """Fit the selector; False if it was interrupted after a first ranking."""
+    """Fit the selector; False if it was interrupted after a first ranking or some of the tests."""
     try:
         with explaining_rare_classes(selector, data):
             if is_ranking(selector):
@@ -194,10 +198,15 @@ def fit(selector: Any, data: Prepared) -> bool:
             else:
                 selector.fit(data)
     except KeyboardInterrupt:
-        if not hasattr(getattr(selector, "encoded_", selector), "feature_importances_"):
+        if not hasattr(answering(selector), "feature_importances_"):
             raise
         return False
     return True
+
+
+def answering(selector: Any) -> Any:
+    """The selector that was fitted: that of the encoded columns, if there is one."""
+    return getattr(selector, "encoded_", selector)
 
 
 def choose(
@@ -223,7 +232,8 @@ def choose(
             )
     except KeyboardInterrupt:
         if log is not None and log.exists():
-            reporter.say(f"note: {log} keeps the finished runs; the same command goes on.")
+            kept = f"during the audit; {log} keeps the finished runs, the same command goes on"
+            raise KeyboardInterrupt(kept) from None
         raise
     if choice.sentence:
         reporter.say(f"note: {choice.sentence}")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
 
+from sobolev._numbers import shown_pvalue
 from sobolev._progress import Bar
 from sobolev.cli.ending import one_line
 from sobolev.report import SelectionResult
+from sobolev.report.nothing import reasons, steps
+from sobolev.report.sections import mark_name
 
 SHOWN, MOST_SHOWN = 20, 60
 # Numbers of each method beside the importance, by the headers of their columns.
 NUMBERS = {
-    "hrt": {"p": "pvalue", "q": "qvalue"},
+    "hrt": {"drop": "statistic", "p": "pvalue", "q": "qvalue"},
     "knockoffs": {"W": "statistic", "q": "qvalue"},
     "rank": {},
 }
@@ -55,7 +59,7 @@ class Reporter:
 
 
 def print_table(result: SelectionResult) -> None:
-    """Print the headline and the strongest features."""
+    """Print the headline, the held-out skill, the strongest features, and why there are none."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -70,18 +74,22 @@ def print_table(result: SelectionResult) -> None:
     numbers = NUMBERS[result.method]
     for header in numbers:
         view.add_column(header, justify="right", no_wrap=True)
-    view.add_column("selected", no_wrap=True)
+    view.add_column(mark_name(result).lower(), no_wrap=True)
     for place, (_, row) in enumerate(shown.iterrows(), start=1):
         view.add_row(
             str(place),
             Text(one_line(row["feature"])),
             f"{row['importance']:.4f}",
-            *(_number(row[column]) for column in numbers.values()),
+            *(_shown(row[column], column) for column in numbers.values()),
             "yes" if row["selected"] else "",
             style="bold" if row["selected"] else "",
         )
     console.print(Text(one_line(result.headline) + ".", style="bold"))
+    if result.skill is not None and result.selected:
+        console.print(Text(result.skill.sentence))
     console.print(view)
+    if not result.selected:
+        _print_nothing(console, result)
     hidden = len(table) - len(shown)
     if hidden:
         console.print(Text(f"… and {hidden:,} more.", style="dim"))
@@ -94,7 +102,18 @@ def print_table(result: SelectionResult) -> None:
         )
 
 
-def _number(value: float) -> str:
-    if value != value:
-        return "–"
-    return f"{value:.1e}" if 0 < abs(value) < 1e-3 else f"{value:.3f}"
+def _print_nothing(console: Any, result: SelectionResult) -> None:
+    """Why nothing was selected, and what to do next."""
+    from rich.text import Text
+
+    for title, words in (("Why", reasons(result)), ("What next", steps(result))):
+        if words:
+            console.print(Text(f"{title}:", style="bold"))
+        for said in words:
+            console.print(Text(f"- {one_line(said)}"))
+
+
+def _shown(value: float, column: str) -> str:
+    if column in ("pvalue", "qvalue"):
+        return shown_pvalue(value)
+    return "–" if value != value else f"{value:.3f}".replace("-0.000", "0.000")

@@ -40,6 +40,7 @@ from sobolev.inference.orders import merged_pvalues
 from sobolev.inference.schemes import Forward, Imputed, Split, resolve_pvalue, resolve_scheme
 from sobolev.inference.trial import Block, Run, Trial
 from sobolev.responses import read_training
+from sobolev.skill import Skill, held_out_skill
 from sobolev.summary import NOT_ASSURED, SummaryMixin, with_missing
 from sobolev.tables.fitting import TableMixin
 from sobolev.tables.opening import open_table
@@ -197,6 +198,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         The tested columns.
     n_repeats_ : int
         Number of repetitions.
+    n_tests_ : int
+        Number of tests that ``procedure`` counts.
     missing_ : array of shape (d,)
         Share of missing cells.
     units_ : dict
@@ -206,6 +209,9 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         after the mean of the conditional model was corrected. Empty without ``diagnose``.
     response_ : Response
         The response as it was read: ``kind``, ``values`` and ``sentence``.
+    skill_ : Skill or None
+        How well the critics predict the rows that they test, against a baseline: R² of numbers, AUC
+        of classes, concordance of survival times; see :class:`sobolev.skill.Skill`.
     feature_importances_ : array of shape (d,)
         Importances from the first fit.
     estimator_ : estimator
@@ -267,6 +273,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         "in_doubt_",
         "response_",
         "n_repeats_",
+        "n_tests_",
+        "skill_",
     )
 
     @classmethod
@@ -401,10 +409,28 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
                 number = next(done)
                 progress.step(f"fit {number} of {n_fits}", number - 0.5)
 
-            runs = [trial.run(rows.n_train, rng, heard) for _ in range(self.n_repeats_)]
+            runs: list[Run] = []
+            try:
+                while len(runs) < self.n_repeats_:
+                    runs.append(trial.run(rows.n_train, rng, heard))
+            except KeyboardInterrupt:
+                self._keep(trial, runs)
+                raise
         self._store(trial, runs)
+        self.skill_ = self._held_out_skill(trial, runs)
         self._check_conditional(trial, runs)
         return self
+
+    def _held_out_skill(self, trial: Trial, runs: list[Run]) -> Skill | None:
+        """How well the critics predict the rows that they test.
+
+        Cells that were missing hold draws given y; here they hold the means of their columns.
+        """
+        X = trial.X
+        if trial.gaps is not None:
+            X = np.where(trial.gaps, np.mean(X, axis=0, where=~trial.gaps), X)
+        blocks = [[(fit.critic, fit.train, fit.rows) for fit in run.fits] for run in runs]
+        return held_out_skill(blocks, X, trial.y, self.response_, trial.groups)
 
     def _n_orders(self, trial: Trial, n_train: int | None) -> int:
         """Number of repetitions; one if the order of the rows is given."""
@@ -583,7 +609,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         self.conditional_ = getattr(trial.conditional, "model", trial.conditional)
         pvalues = merged_pvalues(np.stack([run.pvalues for run in runs]))
         self.pvalues_ = trial.spread(pvalues)
-        n_tests = self._n_counted(trial, int(np.isfinite(pvalues).sum()))
+        n_tests = self.n_tests_ = self._n_counted(trial, int(np.isfinite(pvalues).sum()))
         self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure, n_tests))  # Alg. 4, BH
         self.statistics_ = trial.spread(_mean([run.statistics for run in runs]))
         self.null_means_ = trial.spread(_mean([run.null_means for run in runs]))
@@ -614,6 +640,17 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         if not trial.pvalue.needs_distribution:
             self.in_doubt_ = self._second_look(trial, runs)
         self.warn(stacklevel=5)
+
+    def _keep(self, trial: Trial, runs: list[Run]) -> None:
+        """Keep the orders of the rows that were done when the fit was interrupted, if any.
+
+        The p-values of fewer orders are valid; the conditional model is not checked.
+        """
+        if runs:
+            self.n_repeats_ = len(runs)
+            self._store(trial, runs)
+            self.skill_ = self._held_out_skill(trial, runs)
+            self.diagnostics_, self.in_doubt_ = None, {}
 
     def _second_look(self, trial: Trial, runs: list[Run]) -> dict[str, float]:
         """Selected columns that would be lost if the conditional mean were corrected."""
@@ -656,10 +693,22 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
 
     def _evidence(self) -> dict[str, Array]:
         return {
-            "statistic": self.statistics_,
+            "statistic": self._drops(),
             "pvalue": self.pvalues_,
             "qvalue": self.qvalues_,
         }
+
+    def _drops(self) -> Array:
+        """How much the mean held-out statistic falls if a feature is replaced by draws.
+
+        For the risk of a critic f = h(x)' psi(y) this is a share of the variance of psi: R².
+        """
+        whitener = getattr(getattr(self.estimator_, "encoder_", None), "whitener_", None)
+        unit = 1.0
+        if self.statistic == "risk" and whitener is not None and hasattr(self.estimator_, "rho"):
+            rho = getattr(self.estimator_, "rho_", self.estimator_.rho)
+            unit = 2 * float(rho) / whitener.shape[1]
+        return unit * (self.statistics_ - self.null_means_)
 
     def _summary_importances(self) -> Array:
         found = np.asarray(as_critic(self.estimator_).feature_importances_, dtype=float)

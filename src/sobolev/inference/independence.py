@@ -16,13 +16,16 @@ whatever the family.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator
 from sobolev._sample import report_constant
 from sobolev._standardize import Standardizer
@@ -146,9 +149,15 @@ def sic_test(
         critics = kernel_family(Z, p, rng)
         order = permutations(Z.shape[0], n_permutations, rng, blocks, subjects)
         # Rows: the members of the family, by critic and response. The observed value comes first.
-        values = np.stack(
-            [_permuted_sic(critics, psi, order) for psi in responses.values()], axis=1
-        ).reshape(-1, order.shape[0] + 1)
+        with Progress(0) as progress:
+            progress.stage("permuting", len(responses) * (n_permutations + 1))
+            values = np.stack(
+                [
+                    _permuted_sic(critics, psi, order, partial(_report, progress, number))
+                    for number, psi in enumerate(responses.values())
+                ],
+                axis=1,
+            ).reshape(-1, order.shape[0] + 1)
         spread = values.std(axis=1, keepdims=True)
         scores = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
         statistics = scores.max(axis=0)
@@ -199,8 +208,21 @@ def _check_exchange(psi: Array, blocks: Any, groups: Any) -> Index | None:
     return None
 
 
-def _permuted_sic(critics: list[KernelCritic], psi: Array, order: Index) -> Array:
-    """SIC of each critic for the response as it is, then permuted: |F' psi|² / (2 n²)."""
+def _report(progress: Progress, number: int, done: int, total: int) -> None:
+    """Say how many permutations are done, of the basis of y with this number."""
+    progress.step(f"basis {number + 1}, {done:,} of {total:,}", number * total + done)
+
+
+def _permuted_sic(
+    critics: list[KernelCritic],
+    psi: Array,
+    order: Index,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> Array:
+    """SIC of each critic for the response as it is, then permuted: |F' psi|² / (2 n²).
+
+    ``report`` hears how many of how many responses are done.
+    """
     n, k = psi.shape
     factors = np.vstack([critic.factor.T for critic in critics])
     first = np.cumsum([0] + [critic.factor.shape[1] for critic in critics[:-1]])
@@ -212,4 +234,5 @@ def _permuted_sic(critics: list[KernelCritic], psi: Array, order: Index) -> Arra
         stacked = psi[part.T].reshape(n, -1)
         squares = np.square(factors @ stacked).reshape(factors.shape[0], len(part), k).sum(axis=2)
         out[:, start : start + len(part)] = np.add.reduceat(squares, first, axis=0)
+        report(start + len(part), rows.shape[0])
     return out / (2 * n**2)

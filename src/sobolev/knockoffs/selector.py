@@ -35,6 +35,7 @@ from sobolev.knockoffs.diagnostics import KnockoffDiagnostics, compare, warn_if_
 from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
 from sobolev.responses import read_training
+from sobolev.skill import cross_validated_skill
 from sobolev.summary import SummaryMixin, with_missing
 from sobolev.tables.fitting import TableMixin
 from sobolev.tables.opening import open_table
@@ -131,6 +132,9 @@ class KnockoffSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         in exactly one unit.
     response_ : Response
         The response as it was read: ``kind``, ``values`` and ``sentence``.
+    skill_ : Skill or None
+        How well held-out rows are predicted from columns and knockoffs, if the estimator is a
+        ConvexSIC that chose ``lam`` by cross-validation; see :class:`sobolev.skill.Skill`.
     sampler_ : object
         The fitted sampler.
     estimator_ : estimator or None
@@ -207,7 +211,7 @@ class KnockoffSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         "support_": False,
         "missing_": 0.0,
     }
-    _as_encoded = ("estimator_", "sampler_", "diagnostics_", "threshold_", "response_")
+    _as_encoded = ("estimator_", "sampler_", "diagnostics_", "threshold_", "response_", "skill_")
 
     def fit(
         self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None
@@ -275,6 +279,7 @@ class KnockoffSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         self.feature_importances_ = np.zeros(len(names))
         self.feature_importances_[tested] = np.mean([r.importances[0] for r, _ in runs], axis=0)
         self.estimator_ = runs[-1][0].model
+        self.skill_ = cross_validated_skill(self.estimator_)
         self.diagnostics_ = runs[0][1]
         if self.diagnostics_ is not None:
             self.diagnostics_ = replace(self.diagnostics_, names=tuple(names))

@@ -256,7 +256,7 @@ class NeuralEstimator(CriticMixin, SICSelectorMixin, BaseEstimator):
                 (number - 1) * optimizer.round_updates + done,
             )
 
-        return report if self.verbose else None
+        return None if progress.shown is None else report
 
     def _store_importances(self, groups: Groups | None) -> None:
         varying = self.standardizer_.varying

@@ -9,14 +9,17 @@ import numpy as np
 from sobolev._typing import Array
 from sobolev.plotting.partial_effects import MAX_POINTS, PartialEffect, partial_effect, rug_values
 from sobolev.plotting.style import (
-    CYCLE,
+    GRID,
     INK,
     SELECTED_AREA,
     clean,
     cycle,
     legend,
     make_axes,
+    row_font,
     shown_name,
+    shown_names,
+    size_inches,
 )
 
 if TYPE_CHECKING:
@@ -24,9 +27,11 @@ if TYPE_CHECKING:
 
     from sobolev._random import RandomState
 
-
-# With more values than this, the names of categories are slanted.
-MAX_LEVEL = 5
+# Width of a letter, in inches.
+LETTER = 0.085
+# What the axis of the effect shows, and its unit.
+NUMBERS = ("shift of the response", "standard deviations")
+CLASSES = ("how much more likely a class is", "0: as in all rows, 1: twice")
 
 
 def plot_effect(
@@ -42,9 +47,9 @@ def plot_effect(
 ) -> Axes:
     """How the response moves with one feature: the effect of :func:`partial_effect`.
 
-    There is a line for each class, or for each response with a band that holds 80 % of the rows: a
-    wide band means that the effect depends on other features. The ticks below are values in the
-    data.
+    There is a line for each class, or for each response with a band that holds 80 % of the rows,
+    each moved to the same mean: a wide band means that the effect depends on other features. The
+    ticks below are values in the data.
 
     Parameters
     ----------
@@ -70,47 +75,71 @@ def plot_effect(
     effect = partial_effect(
         selector, X, y, feature, n_grid=n_grid, max_rows=max_rows, random_state=random_state
     )
-    ax = make_axes(ax, height=4.2)
+    ax = make_axes(ax, height=max(4.2, 1.2 + 0.2 * len(effect.categories)))
     draw_effect(ax, effect)
     band = " and middle 80 %" if len(effect.labels) == 1 else ""
     clean(ax, f"partial effect: mean{band} of rows")
     return ax
 
 
-def draw_effect(ax: Axes, effect: PartialEffect) -> None:
-    """Draw a computed effect into axes, without a title."""
+def draw_effect(ax: Axes, effect: PartialEffect, *, named: bool = True) -> None:
+    """Draw a computed effect into axes, without a title.
+
+    Categories whose names do not fit side by side have a row each. With ``named=False`` there is
+    neither the name of the feature nor a legend.
+    """
     discrete = bool(effect.categories) or np.unique(effect.values).size <= MAX_POINTS
-    ax.axhline(0, color=INK, linewidth=0.8, zorder=1)
-    _curves(ax, effect, discrete)
+    listed = discrete and not fits_across(effect, size_inches(ax)[0])
+    zero = ax.axvline if listed else ax.axhline
+    zero(0, color=INK, linewidth=0.8, zorder=1)
+    _curves(ax, effect, discrete, listed)
     if discrete:
-        _shares(ax, effect)
+        _shares(ax, effect, listed)
     else:
         _rug(ax, effect.values)
-    ax.set_xlabel(shown_name(effect.feature))
-    ax.set_ylabel(
-        "witness of the class\n(0: as likely as in all rows)"
-        if effect.is_classes
-        else "shift of the response\n(in standard deviations)"
-    )
-    if len(effect.labels) > 1:
+    name, said = shown_name(effect.feature), CLASSES if effect.is_classes else NUMBERS
+    if listed:
+        ax.set_xlabel(" ".join(said) if named else said[1])
+        ax.set_ylabel(name if named else "")
+    else:
+        ax.set_xlabel(name if named else "")
+        ax.set_ylabel("\n".join(said) if named else said[1])
+    if named and len(effect.labels) > 1:
         legend(ax, title="class" if effect.is_classes else "response")
     clean(ax)
 
 
-def _curves(ax: Axes, effect: PartialEffect, discrete: bool) -> None:
+def fits_across(effect: PartialEffect, width: float) -> bool:
+    """Whether the names of the values fit side by side into a width in inches."""
+    names = _value_names(effect)
+    widest = max([*map(len, names), len("100 %")])
+    return len(names) * (widest + 1) * LETTER <= width
+
+
+def _value_names(effect: PartialEffect) -> list[str]:
+    """Names of the values, each different, or the values themselves."""
+    if effect.categories:
+        return shown_names(effect.categories, len(effect.categories), 20)
+    return [f"{value:g}" for value in effect.grid]
+
+
+def _curves(ax: Axes, effect: PartialEffect, discrete: bool, listed: bool) -> None:
     alone = len(effect.labels) == 1
-    dashes = ("-", "--", ":")
     for k, color in enumerate(cycle(len(effect.labels))):
         label = shown_name(effect.labels[k], 24)
         ends = (effect.lower[k], effect.upper[k])
-        style: dict[str, Any] = {"linewidth": 2.2, "linestyle": dashes[k // len(CYCLE) % 3]}
+        style: dict[str, Any] = {"linewidth": 2.2}
         if discrete:
-            style = {"marker": "o", "markersize": 8, "linewidth": 0.8, "linestyle": ":"}
+            style = {"marker": "o", "markersize": 6, "linewidth": 0.8, "linestyle": ":"}
         if alone and discrete:
-            ax.vlines(effect.grid, *ends, color=SELECTED_AREA, linewidth=9, zorder=0)
+            bars = ax.hlines if listed else ax.vlines
+            bars(effect.grid, *ends, color=SELECTED_AREA, linewidth=9, zorder=0)
         elif alone:
             ax.fill_between(effect.grid, *ends, color=SELECTED_AREA, linewidth=0, zorder=0)
-        ax.plot(effect.grid, effect.means[k], color=color, label=label, zorder=3, **style)
+        place = (effect.grid, effect.means[k])
+        if listed:
+            place, style["linestyle"] = place[::-1], ""
+        ax.plot(*place, color=color, label=label, zorder=3, **style)
 
 
 def _rug(ax: Axes, values: Array) -> None:
@@ -129,18 +158,20 @@ def _rug(ax: Axes, values: Array) -> None:
     )
 
 
-def _shares(ax: Axes, effect: PartialEffect) -> None:
+def _shares(ax: Axes, effect: PartialEffect, listed: bool) -> None:
     """A tick for each value, with its share of the rows."""
     counts = np.array([np.mean(effect.values == value) for value in effect.grid])
-    unit = "% of rows" if counts.size <= 3 else "%"
-    names = [shown_name(name, 14) for name in effect.categories] or [f"{v:g}" for v in effect.grid]
-    shares = [f"{100 * count:.0f} {unit}" for count in counts]
-    if len(names) > MAX_LEVEL:  # no room side by side
+    names, shares = _value_names(effect), [f"{100 * count:.0f} %" for count in counts]
+    if listed:
         both = [f"{name} · {share}" for name, share in zip(names, shares, strict=True)]
-        slant = {"rotation": 45, "ha": "right", "rotation_mode": "anchor", "fontsize": 8}
-        ax.set_xticks(effect.grid, both, **slant)  # type: ignore[arg-type]
-    else:
-        both = [f"{name}\n{share}" for name, share in zip(names, shares, strict=True)]
-        ax.set_xticks(effect.grid, both)
+        ax.set_yticks(effect.grid, both, fontsize=row_font(ax, len(names)))
+        ax.tick_params(axis="y", length=0)
+        ax.grid(axis="y", color=GRID, linewidth=0.8)
+        ax.set_axisbelow(True)
+        step = np.diff(effect.grid).min() if effect.grid.size > 1 else 1.0
+        ax.set_ylim(effect.grid[-1] + 0.6 * step, effect.grid[0] - 0.6 * step)
+        return
+    both = [f"{name}\n{share}" for name, share in zip(names, shares, strict=True)]
+    ax.set_xticks(effect.grid, both)
     room = 0.25 * np.ptp(effect.grid)
     ax.set_xlim(effect.grid[0] - room, effect.grid[-1] + room)

@@ -19,6 +19,7 @@ from sobolev.plotting.style import (
     row_font,
     set_plainly,
     shown_name,
+    shown_names,
 )
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def plot_interactions(
         kept = np.argsort(-eta[positions], kind="stable")[:max_features]
         positions = [positions[i] for i in sorted(kept.tolist())]
     strengths, top = _strengths(rows, positions, step, max_rows, random_state)
-    names = [shown_name(rows.names[j], 20) for j in positions]
+    names = shown_names([rows.names[j] for j in positions], len(positions), 20)
     k = len(positions)
     longest = 0.07 * max(map(len, names))
     height = max(3.6, 1.6 + 0.7 * longest + 0.36 * k)

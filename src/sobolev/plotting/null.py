@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sobolev._numbers import pvalue_equation
 from sobolev._parameters import check_count, check_fraction, check_number
 from sobolev._typing import Array
 from sobolev.plotting.style import ACCENT, INK, OTHER, SELECTED, clean, make_axes, shown_name
@@ -188,8 +189,7 @@ def draw_null(ax: Axes, null: NullDistribution, limits: tuple[float, float]) -> 
         else "mean statistic of the held-out rows"
     )
     name = "" if null.feature is None else f"{shown_name(null.feature)}: "
-    shown = "< 1e-20" if null.pvalue < 1e-20 else f"= {null.pvalue:.2g}"
-    clean(ax, f"{name}p {shown}")
+    clean(ax, f"{name}{pvalue_equation(null.pvalue)}")
     ax.spines["left"].set_visible(False)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sobolev._parameters import check_count
-from sobolev._typing import AnyArray, Array
+from sobolev._typing import AnyArray, Array, Index
 from sobolev.plotting._rows import NoEffectsError, Rows, read_rows
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ MAX_POINTS = 10
 LOW, HIGH = 0.1, 0.9
 # Share of the rows that the grid leaves out at either end.
 TAIL = 0.02
+# Smallest correlation with the first at which columns move as one.
+AS_ONE = 0.9
 # Number of values of the feature that a picture marks.
 MAX_RUG = 100
 # Share of the rows between lower and upper.
@@ -44,7 +46,8 @@ class PartialEffect:
     means : array of shape (k, g)
         Mean effect at each value, for each response or class.
     lower, upper : array of shape (k, g)
-        The effects of 80 % of the rows lie between them.
+        The effects of 80 % of the rows lie between them, each moved to the same mean over the grid:
+        they are near ``means`` if the effect does not depend on other features.
     labels : list of str
         Names of the responses or classes.
     is_classes : bool
@@ -96,7 +99,8 @@ def partial_effect(
     y : array-like of shape (n,) or (n, q)
         Several numeric responses are moved one by one, the others at their medians.
     feature : int or str
-        Position or name of the column; a category is evaluated at each of its values.
+        Position or name of the column; a category is evaluated at each of its values. Near copies
+        that were tested together, by their joint name, move together along the first.
     n_grid : int, default=25
         Number of grid values, from the 2 % to the 98 % quantile of the column. A column with at
         most ten values is evaluated at each of them.
@@ -132,6 +136,12 @@ def partial_effect(
     if categories:
         points = np.eye(len(categories))[:, -len(columns) :]  # two categories have one column
         column = rows.X[:, columns] @ np.arange(len(categories))[-len(columns) :]
+    elif isinstance(feature, str) and name not in rows.names and name in _units(selector):
+        columns = _units(selector)[name].tolist()
+        if not move_as_one(rows.X[:, columns]):
+            raise ValueError(f"feature {name!r} has several columns that do not move as one.")
+        column = rows.X[:, columns[0]]
+        points = _along_first(rows.X[:, columns], _grid(column, n_grid))
     else:
         columns = [rows.position(feature)]
         name, column = rows.names[columns[0]], rows.X[:, columns[0]]
@@ -144,17 +154,42 @@ def partial_effect(
     drawn = rows.sample(max_rows, check_generator(random_state))
     curves = np.stack([_curve(drawn, columns, points, weighted) for weighted in levels])
     tail = (1 - BAND_SHARE) / 2
+    # Rows differ in their levels, which other features make; what is left are different shapes.
+    shapes = curves - curves.mean(axis=2, keepdims=True) + curves.mean(axis=(1, 2), keepdims=True)
     return PartialEffect(
         feature=name,
         grid=np.arange(len(points), dtype=float) if categories else points[:, 0],
         means=curves.mean(axis=1),
-        lower=np.quantile(curves, tail, axis=1),
-        upper=np.quantile(curves, 1 - tail, axis=1),
+        lower=np.quantile(shapes, tail, axis=1),
+        upper=np.quantile(shapes, 1 - tail, axis=1),
         labels=labels,
         is_classes=rows.classes is not None,
         values=column,
         categories=categories,
     )
+
+
+def _units(selector: Any) -> dict[str, Index]:
+    """The columns that are tested together, by name."""
+    from sobolev.summary import units_of
+
+    fitted = getattr(selector, "encoded_", selector)
+    return units_of(fitted) if hasattr(fitted, "feature_groups") else {}
+
+
+def move_as_one(values: Array) -> bool:
+    """Whether columns are so strongly correlated with the first that one axis shows them all."""
+    whole = values[~np.isnan(values).any(axis=1)]
+    if len(whole) < 3 or not np.ptp(whole, axis=0).all():
+        return False
+    r = np.atleast_2d(np.corrcoef(whole, rowvar=False))
+    return bool((np.abs(r[0]) >= AS_ONE).all())
+
+
+def _along_first(values: Array, grid: Array) -> Array:
+    """The columns at values of the first, each on its regression line, (g, k)."""
+    slope, intercept = np.polyfit(values[:, 0], values, 1)
+    return np.asarray(np.outer(grid, slope) + intercept)
 
 
 def _curve(rows: Rows, columns: list[int], points: Array, levels: Levels) -> Array:

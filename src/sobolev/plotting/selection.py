@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sobolev._numbers import FLOOR
 from sobolev._parameters import check_count, check_fraction, check_option
 from sobolev._typing import Array, Index, Mask
 from sobolev.plotting._ranks import name_points, name_room, rank_axis, rank_points
@@ -31,8 +32,6 @@ from sobolev.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Smaller p-values are drawn here, as arrows.
-FLOOR = 1e-20
 LINES = {"bh": "Benjamini–Hochberg", "by": "Benjamini–Yekutieli", "storey": "Storey"}
 # Characters of a name beside a point.
 INLINE = 22
@@ -123,7 +122,7 @@ def plot_pvalues(
 def _draw_pvalues(
     ax: Axes, p: Array, chosen: Mask, names: list[str], slope: float, label: str, many: bool
 ) -> None:
-    x, small = np.maximum(p, FLOOR), p < FLOOR
+    x, small = np.maximum(p, FLOOR), p < FLOOR  # smaller ones are arrows
     rank_axis(ax, names, many=many)
     bottom, top = ax.get_ylim()
     rank = np.geomspace(top, bottom, 200)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from colorsys import hls_to_rgb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,8 +69,14 @@ def shown_names(feature_names: Sequence[str] | None, d: int, most: int = MAX_NAM
 
 
 def cycle(count: int) -> list[str]:
-    """The first ``count`` colours."""
-    return [CYCLE[i % len(CYCLE)] for i in range(count)]
+    """As many different colours as asked for: the palette or, if it is too small, hues in turn."""
+    if count <= len(CYCLE):
+        return list(CYCLE[:count])
+    found = []
+    for i in range(count):  # neighbours differ in lightness, too
+        shade = hls_to_rgb(0.55 + i / count, (0.36, 0.58)[i % 2], 0.7)
+        found.append("#" + "".join(f"{round(255 * part):02X}" for part in shade))
+    return found
 
 
 def clean(ax: Axes, title: str | None = None) -> None:

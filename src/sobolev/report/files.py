@@ -126,6 +126,7 @@ def result_json(result: SelectionResult) -> str:
         "features": result.table[list(COLUMNS)].to_dict(orient="records"),
         "pictures": [{"title": p.title, "caption": p.caption} for p in result.pictures],
         "audit": None if result.audit is None else result.audit.to_dict(),
+        "skill": None if result.skill is None else result.skill.to_dict(),
     }
     del content["table"]
     return json.dumps(plain(content), allow_nan=False, ensure_ascii=False, indent=1) + "\n"

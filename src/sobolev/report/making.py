@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from sobolev.critic import as_critic, unwrapped
+from sobolev.report.facts import missing_facts, near_copies, response_facts
 from sobolev.report.pictures import draw_pictures
 from sobolev.report.result import COLUMNS, SelectionResult
 from sobolev.report.versions import versions
@@ -19,6 +20,7 @@ from sobolev.responses import Response, response_names, take_response
 from sobolev.selection import select
 from sobolev.summary import ADJUSTED, covariate_names, units_of, without_covariates
 from sobolev.tables import Prepared
+from sobolev.validation import feature_names
 
 if TYPE_CHECKING:
     from sobolev.inference import AuditResult
@@ -94,6 +96,7 @@ def make_result(
     facts = {"name": "data", "rows": len(X), "columns": np.shape(X)[1], "features": len(table)}
     if response is not None:
         facts["response"] = response.description
+    facts |= _profile(selector, X, response, prepared, table)
     found = {"hrt": _hrt, "knockoffs": _knockoffs, "rank": _rank}[method](selector)
     said = list(_misfits(selector, prepared) if warnings is None else warnings)
     if is_partial:
@@ -113,6 +116,7 @@ def make_result(
         warnings=(*said,),
         seconds=seconds,
         audit=audit,
+        skill=None if is_partial else getattr(selector, "skill_", None),
     )
     if pictures and not is_partial:
         shown = X if prepared is None else prepared
@@ -131,6 +135,21 @@ def _ranking(selector: Any) -> pd.DataFrame:
     return found.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
 
 
+def _profile(
+    selector: Any, X: Any, response: Response | None, prepared: Prepared | None, table: pd.DataFrame
+) -> dict[str, Any]:
+    """Classes or quartiles of the response, missing cells, and near copies."""
+    values = np.asarray(X, dtype=float)
+    if prepared is not None:
+        shares = dict(prepared.missing)
+    else:
+        names = feature_names(selector)
+        shares = dict(zip(names, np.isnan(values).mean(axis=0).tolist(), strict=True))
+    found = response_facts(response) | missing_facts(shares)
+    clusters = near_copies(values, units_of(selector), [str(name) for name in table["feature"]])
+    return found | ({"clusters": clusters} if clusters else {})
+
+
 def _hrt(selector: Any) -> dict[str, Any]:
     from sobolev.inference.schemes import resolve_scheme
 
@@ -143,7 +162,7 @@ def _hrt(selector: Any) -> dict[str, Any]:
         "statistic": selector.statistic,
         "pvalue": _name(selector.pvalue).lower(),
         "procedure": selector.procedure,
-        "tested": len(selector.shortlist_),
+        "n_tests": selector.n_tests_,
         "importance": "of the last fit",
     }
 

@@ -18,9 +18,9 @@ function decimal(value, digits) {
     : size >= 10 ? size.toFixed(2) : size.toFixed(digits);
   return (value < 0 ? "−" : "") + text;
 }
+const fixed = (value) => (value === null ? "–" : value.toFixed(3).replace(/^-(?=0\.000)/, "").replace("-", "−"));
 const short = (value) => decimal(value, 2);
 const number = (value) => decimal(value, 4);
-const probability = (p) => (p !== null && p < 1e-12 ? "<1e-12" : p === 1 ? "1" : decimal(p, 3));
 const percent = (level) => `${Number((100 * level).toPrecision(6))}${NBSP}%`;
 const count = (n) => n.toLocaleString("en-US");
 
@@ -44,6 +44,7 @@ function showAnswer() {
   const [begin, names] = headline(picked.map((i) => data.feature[i]));
   $("count").textContent = begin;
   $("names").textContent = names;
+  $("unsure").textContent = state.level === data.fdr ? data.unsure : "";
   $("nothing").hidden = picked.length > 0;
   if (data.fdr === null) return;
   $("level").textContent = percent(state.level);
@@ -77,7 +78,7 @@ function pointOrder() {
   known.sort((a, b) => size(a) - size(b));
   const widest = data.levels[data.levels.length - 1] ?? 0;
   const most = known.filter((i) => data.qvalue[i] !== null && data.qvalue[i] <= widest).length;
-  return { order: known.slice(0, Math.max(60, 3 * most)), total: known.length };
+  return { order: known.slice(0, Math.max(60, 3 * most)), total: key === "pvalue" ? data.tests : known.length };
 }
 
 function showPlots() {
@@ -106,21 +107,22 @@ const COLUMNS = [
   { key: "rank", label: "#", text: (i) => String(i + 1), value: (i) => i, class: "wide rank" },
   { key: "feature", label: "Feature", text: (i) => data.feature[i], class: "name" },
   { key: "kind", label: "Kind", text: (i) => data.kind[i], class: "wide kind" },
-  { key: "importance", label: "Importance", text: (i) => number(data.importance[i]), down: true },
-  { key: "statistic", label: "W", text: (i) => number(data.statistic[i]), down: true, class: "wide" },
-  { key: "pvalue", label: "p", text: (i) => probability(data.pvalue[i]) },
-  { key: "qvalue", label: "q", text: (i) => probability(data.qvalue[i]) },
-  { key: "selected", label: "Selected", text: (i) => (chosen(i) ? "✓" : ""),
+  { key: "importance", label: "Importance", text: (i) => number(data.importance[i]), down: true,
+    class: "share" },
+  { key: "statistic", label: data.statisticName, down: true, class: "wide",
+    text: (i) => (data.method === "hrt" ? fixed(data.statistic[i]) : number(data.statistic[i])) },
+  { key: "pvalue", label: "p", text: (i) => data.shownP[i], class: "wide" },
+  { key: "qvalue", label: "q", text: (i) => data.shownQ[i] },
+  { key: "selected", label: data.markName, text: (i) => (chosen(i) ? "✓" : ""),
     value: (i) => (chosen(i) ? 1 : 0), down: true, class: "mark" },
   { key: "note", label: "Note", text: (i) => data.note[i], class: "wide note" },
 ].filter((column) => {
   if (column.key === "kind") return new Set(data.kind).size > 1;
   if (column.key === "note") return data.note.some(Boolean);
-  // The statistic of the test is that of all columns together: much the same in every row.
-  if (column.key === "statistic") return data.method === "knockoffs";
   return column.value || data[column.key].some((value) => value !== null);
 });
 const rows = new Array(total);
+const most = Math.max(data.importance[byImportance[0]] ?? 0, 1e-300);
 
 function buildHead() {
   const head = document.querySelector("thead tr");
@@ -130,6 +132,7 @@ function buildHead() {
     cell.className = column.class || "";
     button.type = "button";
     button.textContent = column.label;
+    button.title = data.hints[column.key];
     button.addEventListener("click", () => {
       const again = state.sort === column.key;
       state.down = again ? !state.down : Boolean(column.down);
@@ -151,6 +154,9 @@ function row(i) {
       const cell = document.createElement("td");
       cell.className = column.class || "";
       cell.textContent = column.text(i);
+      if (column.key === "importance") {
+        cell.style.setProperty("--share", Math.max(0, data.importance[i] ?? 0) / most);
+      }
       rows[i].append(cell);
     }
   }
@@ -175,7 +181,8 @@ function showTable() {
   const wanted = $("search").value.trim().toLowerCase();
   let found = everyone.filter((i) => data.feature[i].toLowerCase().includes(wanted));
   if ($("only").checked) found = found.filter(chosen);
-  const shown = sorted(found).slice(0, state.limit);
+  // On paper all selected features are shown, wherever they are.
+  const shown = sorted(found).filter((i, k) => k < state.limit || (printing && chosen(i)));
   document.querySelector("tbody").replaceChildren(...shown.map(row));
   for (const column of COLUMNS) {
     const here = column.key === state.sort;
@@ -310,5 +317,6 @@ for (const [event, paper] of [["beforeprint", true], ["afterprint", false]]) {
   addEventListener(event, () => {
     printing = paper;
     showPlots();
+    showTable();
   });
 }

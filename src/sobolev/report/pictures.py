@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtri_exp
 
+from sobolev._numbers import FLOOR, pvalue_equation
 from sobolev._typing import Index
 from sobolev.report.result import Picture, SelectionResult
 from sobolev.responses import Response
@@ -23,34 +24,44 @@ if TYPE_CHECKING:
     from sobolev.plotting import PartialEffect
     from sobolev.plotting.null import NullDistribution
 
-MAX_EFFECTS, MAX_TOGETHER, MAX_TESTS = 4, 6, 4
+MAX_EFFECTS, MAX_TOGETHER, MAX_TESTS = 24, 8, 6
 # Fewer points than in a picture of its own: the shape shows, and the report does not wait.
 N_GRID, MAX_ROWS = 13, 40
-# Width of a panel, smallest width of a map and width of its cells, in inches.
-WIDTH, MIN_WIDTH, CELL = 4.6, 3.6, 0.58
-# The axis of the tests ends here, in standard deviations.
-FARTHEST = 60.0
+# Width of a panel and of one of a row of three, and width of the cells of a map, in inches.
+WIDTH, THIRD, CELL = 4.6, 3.3, 0.5
+# Room at the left of a panel, and height of a row of a list of categories, in inches.
+LEFT, LINE = 0.62, 0.19
+# The p-values that have a normal score.
+SMALLEST, LARGEST = 1e-300, 1 - 1e-4
 SEVERAL = (
-    "How the response changes with each of the strongest selected features, averaged over the "
-    "other features as they are in the data. A wide band (80 % of the rows) means that the effect "
-    "depends on other features. The effects come from the critic of the last fit and are shrunk "
-    "towards zero: read the shape, not the size."
+    "How the response shifts with each selected feature, in its standard deviations, averaged over "
+    "the other features as they are in the data. A wide band (80 % of the rows) means that the "
+    "effect depends on other features. Ticks at the bottom are values in the data, percentages are "
+    "shares of the rows. Effects come from the critic of the last fit and are shrunk towards zero: "
+    "read the shape, not the size."
+)
+SURVIVAL = (
+    "How the risk shifts with each selected feature, in standard deviations of the log-rank score: "
+    "above zero events come earlier. Averaged over the other features as they are in the data. A "
+    "wide band (80 % of the rows) means that the effect depends on other features. Effects come "
+    "from the critic of the last fit and are shrunk towards zero: read the shape, not the size."
 )
 CLASSES = (
-    "Which class becomes more likely as each of the strongest selected features changes, averaged "
-    "over the other features as they are in the data. The effects come from the critic of the last "
-    "fit and are shrunk towards zero: read the shape, not the size."
+    "How much more likely each class becomes as a selected feature changes, averaged over the "
+    "other features as they are in the data: 0 is as likely as in all rows, 1 twice as likely. "
+    "Effects come from the critic of the last fit and are shrunk towards zero: read the shape, not "
+    "the size."
 )
+NO_SKILL = "The model does not predict rows that it has not seen: these shapes may be noise."
 TOGETHER = (
     "How strongly pairs of selected features act together: the mean absolute mixed second "
     "derivative of the critic. Zero where effects only add up."
 )
 TESTS = (
-    "The grey curve is the distribution of the test statistic if a feature does not matter given "
-    "the others; the line is the observed statistic. A line far to the right of the curve is "
-    "evidence, a line within it is not: the orange tail is the probability of a statistic at least "
-    "as large. The p-value also accounts for blocks of rows and for the true shape of the curve, "
-    "so it is close to that tail, not equal to it."
+    "The grey curve is the distribution of the evidence if a feature does not matter given the "
+    "others; the line is the evidence that was observed. Both are on the scale of a normal "
+    "distribution, on which the orange tail is the p-value. A line far to the right of the curve "
+    "is strong evidence, a line within it is none."
 )
 AUDIT = (
     "Responses with a known answer were planted on the columns of this table, and the selector was "
@@ -93,25 +104,42 @@ def draw_pictures(selector: Any, X: Any, y: Any, result: SelectionResult) -> tup
         Without those for which there is nothing to draw.
     """
     units = units_of(selector)
-    pictures = _effects(selector, X, y, _drawable(X, units, result.selected))
+    pictures = _effects(selector, X, y, _drawable(X, units, result.selected), result)
     if result.method == "hrt":
-        pictures += _tests(selector, units, result)
+        pictures += _tests(result)
     if getattr(selector, "diagnostics_", None) is not None:
         pictures.append(_checks(result.method, selector.diagnostics_))
     return tuple(pictures)
 
 
 def _drawable(X: Any, units: dict[str, Index], names: Sequence[str]) -> list[Any]:
-    """Selected features with an effect to draw: single columns and categories, not groups."""
-    if isinstance(X, Prepared):
-        return [name for name in names if name in X.categories or len(X.places.get(name, ())) == 1]
-    return [int(units[name][0]) for name in names if units[name].size == 1]
+    """Selected features with an effect to draw: columns, categories and near copies.
+
+    Columns of a table of numbers are given by position.
+    """
+    from sobolev.plotting.partial_effects import move_as_one
+
+    found: list[Any] = []
+    is_table = isinstance(X, Prepared)
+    values = np.asarray(X.X if is_table else X, dtype=float)
+    for name in names:
+        own = units[name]
+        if is_table and (name in X.categories or len(X.places.get(name, ())) == 1):
+            found.append(name)
+        elif own.size == 1:
+            found.append(name if is_table else int(own[0]))
+        elif move_as_one(values[:, own]):
+            found.append(name)
+    return found
 
 
-def _effects(selector: Any, X: Any, y: Any, features: Sequence[Any]) -> list[Picture]:
+def _effects(
+    selector: Any, X: Any, y: Any, features: Sequence[Any], result: SelectionResult
+) -> list[Picture]:
     """Effects of the selected features, if the critic shows effects."""
     from sobolev.plotting import partial_effect, plot_interactions
     from sobolev.plotting.partial_effects import NoEffectsError
+    from sobolev.plotting.style import cycle
 
     if not features or _has_mixed_responses(y):
         return []
@@ -120,23 +148,42 @@ def _effects(selector: Any, X: Any, y: Any, features: Sequence[Any]) -> list[Pic
         effects = [partial_effect(selector, X, y, j, **options) for j in features[:MAX_EFFECTS]]
     except NoEffectsError:
         return []
-    words = CLASSES if effects[0].is_classes else SEVERAL
-    pictures = [Picture("Effects", words, _effect_panels(effects))]
-    if isinstance(X, Prepared):  # features of one column
-        features = [name for name in features if len(X.places[name]) == 1]
-    together = features[:MAX_TOGETHER]
+    words = SURVIVAL if getattr(y, "kind", "") == "survival" else SEVERAL
+    words = CLASSES if effects[0].is_classes else words
+    if result.skill is not None and not result.skill.is_clear:
+        words = f"{NO_SKILL} {words}"
+    left = len(result.selected) - len(effects)
+    if left:
+        words += f" Not drawn: {left:,} selected features, the weakest and groups of columns."
+    qvalues = result.table.set_index("feature")["qvalue"]
+    names = tuple((e.feature, _remark(qvalues.get(e.feature))) for e in effects)
+    key: tuple[tuple[str, str], ...] = ()
+    if len(effects[0].labels) > 1:
+        key = tuple(zip(effects[0].labels, cycle(len(effects[0].labels)), strict=True))
+    pictures = [Picture("Effects", words, _effect_panels(effects), names, key)]
+    units = units_of(selector)
+    alone = [j for j in features if not isinstance(j, str) or units[j].size == 1]
+    together = alone[:MAX_TOGETHER]
     if len(together) > 1:
-        names = feature_names(selector)
-        shown = [j if isinstance(j, str) else names[j] for j in together]
+        columns = feature_names(selector)
+        shown = [j if isinstance(j, str) else columns[j] for j in together]
         room = 0.3 + 0.075 * min(20, max(map(len, shown)))
         size = CELL * len(together)
         slanted = 0.35 if room < 0.65 else 0.75 * room
-        width = max(room + size + 0.1, MIN_WIDTH)  # the title takes some room
-        right = width - room - size
-        figure, ax = panel(width, size + slanted + 0.35, left=room, right=right, bottom=slanted)
+        width = room + size + 0.1
+        figure, ax = panel(width, size + slanted + 0.1, left=room, bottom=slanted, top=0.1)
         plot_interactions(selector, X, y, together, max_rows=MAX_ROWS, colorbar=False, ax=ax)
-        pictures.append(Picture("Interactions", TOGETHER, figure))
+        first = ax.get_title(loc="left").replace(r"\$", "$").partition(" · ")[0]
+        ax.set_title("", loc="left")
+        pictures.append(
+            Picture("Interactions", f"{first[:1].upper()}{first[1:]}. {TOGETHER}", figure)
+        )
     return pictures
+
+
+def _remark(q: Any) -> str:
+    """The q-value behind the name of a feature, if it has one."""
+    return "" if q is None or q != q else pvalue_equation(float(q), "q")
 
 
 def _has_mixed_responses(y: Any) -> bool:
@@ -147,51 +194,71 @@ def _has_mixed_responses(y: Any) -> bool:
 
 def _effect_panels(effects: Sequence[PartialEffect]) -> tuple[Figure, ...]:
     """One panel for each effect, with a common vertical axis that holds zero."""
-    from sobolev.plotting.effects import draw_effect
+    from sobolev.plotting.effects import draw_effect, fits_across
+    from sobolev.plotting.partial_effects import MAX_POINTS
 
     several = len(effects[0].labels) > 1
     drawn = [band for e in effects for band in ([e.means] if several else [e.lower, e.upper])]
     low = min(0.0, *(float(band.min()) for band in drawn))
     high = max(0.0, *(float(band.max()) for band in drawn))
     room = 0.06 * (high - low) or 1.0
-    right = 1.2 if several else 0.12
     figures = []
     for effect in effects:
-        figure, ax = panel(WIDTH, 3.1, left=0.9, bottom=0.6, top=0.15, right=right)
-        draw_effect(ax, effect)
-        ax.set_ylim(low - room, high + room)
+        across = fits_across(effect, THIRD - LEFT) or not effect.categories
+        if across:
+            two_lines = effect.categories or np.unique(effect.values).size <= MAX_POINTS
+            figure, ax = panel(THIRD, 2.1, left=LEFT, bottom=0.5 if two_lines else 0.32, top=0.1)
+        else:
+            names = [f"{name} · 100 %" for name in effect.categories]
+            left = min(0.2 + 0.068 * min(28, max(map(len, names))), 0.55 * THIRD)
+            height = max(2.1, 0.6 + LINE * len(names))
+            figure, ax = panel(THIRD, height, left=left, bottom=0.5, top=0.1)
+        draw_effect(ax, effect, named=False)
+        (ax.set_ylim if across else ax.set_xlim)(low - room, high + room)
+        ax.tick_params(labelsize=8)
+        ax.xaxis.label.set_fontsize(8)
+        ax.yaxis.label.set_fontsize(8)
         figures.append(figure)
     return tuple(figures)
 
 
-def _tests(selector: Any, units: dict[str, Index], result: SelectionResult) -> list[Picture]:
-    """Tests of the strongest features, and of the first that was not selected."""
-    from sobolev.plotting.null import null_distribution
+def _tests(result: SelectionResult) -> list[Picture]:
+    """Tests of the strongest features, and of the first that was not selected.
+
+    A null distribution may be skew; on the scale of normal scores its tail is the p-value.
+    """
+    from sobolev.plotting.null import NullDistribution
 
     table = result.table[result.table["pvalue"].notna()]
     chosen = [str(name) for name in table.loc[table["selected"], "feature"]]
     others = [str(name) for name in table.loc[~table["selected"], "feature"]]
-    last, nulls = MAX_TESTS - 1, []
-    for name in [*chosen[:last], *others[:1], *chosen[last:], *others[1:]][:MAX_TESTS]:
-        null = null_distribution(selector.result(int(units[name][0])))
-        # The last of several repetitions may have left a feature out.
-        if np.isfinite([null.statistic, null.mean, null.deviation]).all():
-            nulls.append(replace(null, feature=name).standardized())
+    nulls = []
+    pvalues = table.set_index("feature")["pvalue"].astype(float)
+    for name in [*chosen[: MAX_TESTS - 1], *others[: 1 if chosen else MAX_TESTS // 2]]:
+        p = float(pvalues[name])
+        score = -float(ndtri_exp(np.log(np.clip(p, SMALLEST, LARGEST))))
+        nulls.append(NullDistribution(score, p, 0.0, 1.0, feature=name, is_standardized=True))
     if not nulls:
         return []
     words = COMPARED + TESTS if chosen and others else TESTS
-    return [Picture("Tests", words, _null_panels(nulls))]
+    names = tuple((str(null.feature), pvalue_equation(null.pvalue)) for null in nulls)
+    return [Picture("Tests", words, _null_panels(nulls), names)]
 
 
 def _null_panels(nulls: Sequence[NullDistribution]) -> tuple[Figure, ...]:
     """One panel for each test, with a common axis in standard deviations."""
     from sobolev.plotting.null import draw_null
 
-    ends = np.clip([end for null in nulls for end in null.limits], -FARTHEST, FARTHEST)
+    farthest = -float(ndtri_exp(np.log(FLOOR)))
+    ends = np.clip([end for null in nulls for end in null.limits], -farthest, farthest)
     figures = []
     for null in nulls:
-        figure, ax = panel(WIDTH, 2.2, left=0.15)
+        figure, ax = panel(THIRD, 1.55, left=0.1, right=0.1, top=0.05, bottom=0.42)
         draw_null(ax, null, (float(ends.min()), float(ends.max())))
+        ax.set_title("", loc="left")
+        ax.set_xlabel("evidence, in standard deviations")
+        ax.tick_params(labelsize=8)
+        ax.xaxis.label.set_fontsize(8)
         figures.append(figure)
     return tuple(figures)
 

@@ -25,12 +25,26 @@ function blank(svg, height) {
   return width;
 }
 
-/** A name cut to a width in pixels. */
-function shorten(name, width) {
+/** A name without its middle if it is wider than `width` pixels; `tag` takes the place of its end. */
+function shorten(name, width, tag) {
   if (pen.measureText(name).width <= width) return name;
-  const letters = [...name.slice(0, 200)];
-  while (letters.length > 1 && pen.measureText(letters.join("") + "…").width > width) letters.pop();
-  return letters.join("") + "…";
+  const letters = [...name], fits = (text) => pen.measureText(text).width <= width;
+  let keep = Math.min(letters.length - 1, 120);
+  const cut = () => {
+    const tail = tag ?? letters.slice(letters.length - Math.floor(keep / 2)).join("");
+    return letters.slice(0, Math.ceil(keep / 2)).join("") + "…" + tail;
+  };
+  while (keep > 2 && !fits(cut())) keep -= 1;
+  return cut();
+}
+
+/** Names that fit into a width and stay different; those that would not get their place. */
+function shortened(names, width) {
+  const found = names.map((name) => shorten(name, width));
+  const counts = new Map();
+  for (const name of found) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return found.map((short, k) => (counts.get(short) > 1 && short !== names[k]
+    ? shorten(names[k], width, `#${k + 1}`) : short));
 }
 
 /** Bars of importance for the given features; `chosen` says which are selected. */
@@ -42,14 +56,14 @@ function drawBars(svg, data, order, chosen, format) {
   const left = Math.min(longest, width * 0.42) + 12;
   const room = width - left - 58;
   const most = Math.max(...order.map((i) => data.importance[i] ?? 0), 1e-300);
+  const names = shortened(order.map((i) => data.feature[i]), left - 12);
   order.forEach((i, k) => {
     const y = ROW * k + 2, value = Math.max(0, data.importance[i] ?? 0);
     const kind = chosen(i) ? "on" : "off";
     const row = shape(svg, "g", { class: kind });
-    const name = shorten(data.feature[i], left - 12);
     row.append(
       shape(svg, "title", {}, `${data.feature[i]}: ${format(data.importance[i])}`),
-      shape(svg, "text", { x: left - 8, y: y + 14, "text-anchor": "end", class: "name" }, name),
+      shape(svg, "text", { x: left - 8, y: y + 14, "text-anchor": "end", class: "name" }, names[k]),
       shape(svg, "rect", {
         x: left, y: y + 2, width: Math.max(1, (room * value) / most), height: ROW - 7, rx: 2,
       }),
@@ -95,14 +109,15 @@ function frame(svg, height) {
 /** p-values in ascending order on a logarithmic scale, with the line of the level. */
 function drawPValues(svg, data, order, total, level, chosen, height) {
   const box = frame(svg, height), count = order.length;
-  const log = (p) => Math.log10(Math.max(p, 1e-16)); // smaller ones sit at the bottom
+  const log = (p) => Math.log10(Math.max(p, data.floor)); // smaller ones sit at the bottom
+  const bottom = Math.round(Math.log10(data.floor));
   const low = Math.min(-2, Math.floor(Math.min(...order.map((i) => log(data.pvalue[i])))));
   const x = (k) => box.left + 8 + ((box.right - box.left - 16) * (k - 1)) / Math.max(1, count - 1);
   const y = (power) => box.top + ((box.bottom - box.top) * power) / low;
   const step = Math.ceil(-low / 5);
   const ticks = [];
   for (let power = 0; power >= low; power -= step) {
-    ticks.push([power, power < -2 ? `${power === -16 ? "≤" : ""}1e${power}` : String(10 ** power)]);
+    ticks.push([power, power < -2 ? `${power === bottom ? "<" : ""}1e${power}` : String(10 ** power)]);
   }
   drawAxes(svg, box, count, ticks, y);
   const line = order.map((_, k) => {

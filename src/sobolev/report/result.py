@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from sobolev.skill import Skill
 from sobolev.summary import headline
 
 if TYPE_CHECKING:
@@ -17,17 +18,29 @@ if TYPE_CHECKING:
     from sobolev.inference import AuditResult
 
 # Version of the layout of result.json; raised when a field changes its meaning or goes.
-SCHEMA = 2
+SCHEMA = 3
 COLUMNS = ("feature", "kind", "importance", "statistic", "pvalue", "qvalue", "selected", "note")
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of the report, or several side by side, with what they show in words."""
+    """A figure of the report, or several side by side, with what they show in words.
+
+    Attributes
+    ----------
+    title, caption : str
+    figure : Figure or tuple of Figure
+    names : tuple of (str, str)
+        Name of each of several figures, and a remark behind it; empty if they have none.
+    key : tuple of (str, str)
+        Labels and their colours, if the figures share them.
+    """
 
     title: str
     caption: str
     figure: Figure | tuple[Figure, ...]
+    names: tuple[tuple[str, str], ...] = ()
+    key: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,12 +57,14 @@ class SelectionResult:
         The level; None for "rank".
     table : DataFrame
         One row for each feature, strongest first, without covariates, with the columns ``COLUMNS``:
-        its name; its kind, such as "numeric", "categorical" or "group"; its importance; the test
-        statistic or W; p-value and q-value (missing where there is none); whether it is selected; a
-        note.
+        its name; its kind, such as "numeric", "categorical" or "group"; its importance; the
+        drop of R² (or of the mean statistic) if the feature is replaced by draws, or W; p-value and
+        q-value (missing where there is none); whether it is selected; a note.
     data : mapping
         Facts about the table: "name", "rows", "rows_dropped", "columns", "set_aside" (a list of
-        column and reason), and others.
+        column and reason), "classes" (number of rows of each), "missing_cells" (share of each
+        column that has some), "clusters" (features that are nearly copies, and their largest rank
+        correlation), and others.
     settings : mapping
         What is needed to repeat the run: critic, conditional model or sampler, seed and so on.
     versions : mapping
@@ -60,6 +75,8 @@ class SelectionResult:
     pictures : tuple of Picture
     audit : AuditResult or None
         The audit of the selector on these columns, if one was run.
+    skill : Skill or None
+        How well held-out rows are predicted, if it was measured.
     """
 
     method: str
@@ -73,6 +90,7 @@ class SelectionResult:
     seconds: float = 0.0
     pictures: tuple[Picture, ...] = field(default=(), repr=False)
     audit: AuditResult | None = None
+    skill: Skill | None = None
 
     @property
     def selected(self) -> list[str]:
@@ -82,7 +100,7 @@ class SelectionResult:
     @property
     def answer(self) -> str:
         """The answer in one sentence."""
-        return headline(self.table, self.fdr)
+        return headline(self.table, self.fdr, self.skill)
 
     @property
     def headline(self) -> str:

@@ -70,6 +70,15 @@ def inline_svg(figure: Figure, words: str) -> str:
     )
 
 
+def color_dot(color: str) -> str:
+    """A dot of a colour of the pictures, for a key beside them."""
+    fill = VARIABLES.get(color.lower(), color)
+    return (
+        '<svg viewBox="0 0 10 10" width="10" aria-hidden="true">'
+        f'<circle cx="5" cy="5" r="5" fill="{escape(fill)}"/></svg>'
+    )
+
+
 def _drawn(figure: Figure, salt: str) -> str:
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG

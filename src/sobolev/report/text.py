@@ -243,47 +243,91 @@ def _rank(result: SelectionResult) -> list[str]:
     ]
 
 
-def guarantee(result: SelectionResult) -> str:
-    """What the level means, and what moving it afterwards costs."""
+def meaning(result: SelectionResult) -> str:
+    """What the answer means, in plain words."""
+    skill = [] if result.skill is None else [result.skill.sentence]
+    y, n = _targets(result), len(result.selected)
+    if result.fdr is None:
+        said = [
+            f"The features are ordered by how much a model of {y} uses them. A ranking has no "
+            "error guarantee: some feature always comes first."
+        ]
+        if result.skill is None:
+            said.append("Whether the model predicts rows that it has not seen was not measured.")
+        return " ".join([*skill, *said] if _no_skill(result) else [*said, *skill])
+    level = percent(result.fdr)
+    if not n:
+        said = [
+            f"For no feature is there enough evidence that it tells something about {y} that the "
+            "other columns of this table do not."
+        ]
+        return " ".join([*said, *skill])
+    them = "The selected feature tells" if n == 1 else f"Each of the {n:,} selected features tells"
+    said = [f"{them} something about {y} that the other columns of this table do not."]
+    if result.audit is not None and not result.audit.passed:
+        said.append(
+            f"But the level of {level} is not assured on this table: the audit below measured a "
+            f"false discovery rate of {percent(round(result.audit.fdr, 2))}. Read the selection as "
+            "a ranking, or use another model of the columns."
+        )
+    elif unsure := not_assured(result.table):
+        said.append(
+            f"But the level of {level} is not assured for {list_some(unsure)}: {_SECOND_LOOK}. "
+            "Take them out, use another model of the columns, or measure the level on this table "
+            "with an audit."
+        )
+    else:
+        said.append(
+            f"On average over repeated studies at most {level} of the features that are selected "
+            "in this way are false."
+        )
+    if result.method == "knockoffs" and _draws(result.settings) == 1 and not _offset(result):
+        said.append("With offset 0 and one draw this holds only approximately.")
+    return " ".join([*said, *skill])
+
+
+def no_meaning(result: SelectionResult) -> str:
+    """What the answer does not mean, in plain words."""
+    cause = (
+        "A selected feature need not be a cause: something that was not measured may stand behind "
+        "it."
+    )
     if result.fdr is None:
         return (
-            "The features are ranked by importance. A ranking has no error guarantee: some feature "
-            "always comes first."
+            "Importances are not p-values: they do not say which features differ from chance. "
+            f"{cause}"
         )
-    level = percent(result.fdr)
-    if result.audit is not None and not result.audit.passed:
-        return (
-            f"The level of {level} is not assured on this table: the audit below measured a false "
-            f"discovery rate of {percent(round(result.audit.fdr, 2))}. Read the selection as a "
-            "ranking, or use another model of the columns."
-        )
-    if unsure := not_assured(result.table):
-        return (
-            f"The level of {level} is not assured for {list_some(unsure)}: {_SECOND_LOOK}. Take "
-            "them out, use another model of the columns, or measure the level on this table with "
-            "an audit."
-        )
+    missed = (
+        f"A feature that is not selected may still matter: its effect may be too small for "
+        f"{_rows(result)}, or shared with other columns{_near_copies(result)}."
+    )
+    return f"{cause} {missed}" if result.selected else missed
+
+
+def _near_copies(result: SelectionResult) -> str:
+    """The largest clusters of near copies, to follow a sentence; empty if there are none."""
+    found = [list_some(list(names), 4) for names, _ in result.data.get("clusters") or ()]
+    return f" (near copies: {list_some(found, 2, '; ')})" if found else ""
+
+
+def exploring(result: SelectionResult) -> str:
+    """What moving the level afterwards costs."""
     text = (
-        f"The level of the run, {level}, was set before the result was seen: on average over "
-        f"repeated studies at most {level} of the selected features are false. The slider is for "
-        "exploration: a level chosen because of what it selects does not keep its promise."
+        f"The level of the run, {percent(result.fdr or 0)}, was set before the result was seen. "
+        "The slider is for exploration: a level chosen because of what it selects does not keep "
+        "its promise."
     )
     if result.method == "knockoffs" and _draws(result.settings) > 1:
         text += " At other levels, the threshold of each draw stays that of the run."
-    elif result.method == "knockoffs" and int(result.settings.get("offset", 1)) == 0:
-        text += (
-            " With offset 0 and one draw this holds only approximately, even at the level of the "
-            "run."
-        )
     return text
 
 
-def nothing(result: SelectionResult) -> str:
-    """What an empty selection means."""
-    text = "Nothing selected does not mean that nothing matters: the evidence is not strong enough."
-    if result.method == "knockoffs":
-        return f"{text} Knockoffs need many features; the holdout randomization test does not."
-    return f"{text} More rows, or fewer features chosen beforehand, would help."
+def _no_skill(result: SelectionResult) -> bool:
+    return result.skill is not None and not result.skill.is_clear
+
+
+def _offset(result: SelectionResult) -> int:
+    return int(result.settings.get("offset", 1))
 
 
 def doubts(result: SelectionResult) -> list[tuple[str, str]]:
