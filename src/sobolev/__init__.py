@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sobolev.knockoffs import KnockoffSelector
     from sobolev.neural import NeuralSIC, SobolevClassifier, SobolevRegressor
     from sobolev.report import write_report
+    from sobolev.storage import load, save
 
 _HOME = {
     "ConvexSIC": "sobolev.convex",
@@ -25,6 +26,8 @@ _HOME = {
     "SobolevRegressor": "sobolev.neural",
     "audit": "sobolev.inference",
     "hrt_test": "sobolev.inference",
+    "load": "sobolev.storage",
+    "save": "sobolev.storage",
     "sic_path": "sobolev.convex",
     "sic_test": "sobolev.inference",
     "write_report": "sobolev.report",
@@ -41,6 +44,7 @@ _MODULES = (
     "plotting",
     "report",
     "responses",
+    "storage",
     "streaming",
     "tables",
     "targets",
@@ -56,6 +60,8 @@ __all__ = [
     "__version__",
     "audit",
     "hrt_test",
+    "load",
+    "save",
     "sic_path",
     "sic_test",
     "write_report",
