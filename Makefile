@@ -15,16 +15,16 @@ INSTALL_CARRIERS = -$(BIN)/python -m pip install -q -c constraints.txt --no-deps
 LOCK := $(if $(shell command -v flock),flock .venv.lock)
 
 # One BLAS thread: the tests run in parallel processes and timings stay comparable.
-test verify bench reproduce: export OPENBLAS_NUM_THREADS = 1
-test verify bench reproduce: export OMP_NUM_THREADS = 1
-test verify bench reproduce: export MKL_NUM_THREADS = 1
+test verify bench bench-guard reproduce test-lowest test-newest: export OPENBLAS_NUM_THREADS = 1
+test verify bench bench-guard reproduce test-lowest test-newest: export OMP_NUM_THREADS = 1
+test verify bench bench-guard reproduce test-lowest test-newest: export MKL_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test verify bench reproduce docs clean
+.PHONY: help demo test test-lowest test-newest verify bench bench-guard reproduce docs dist release clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/.core ## a complete example with its report (installs the light core only)
 	$(BIN)/sobolev demo
@@ -34,6 +34,25 @@ test: .venv/.dev ## lint, check types, run the fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --durations=15
+
+# Environments of their own, made anew each time: the lowest and the newest versions that
+# pyproject.toml allows. WORKERS is the number of test processes.
+WORKERS ?= 2
+LOWEST_ENV := .venv-lowest
+NEWEST_ENV := .venv-newest
+
+test-lowest: ## run the fast tests with the lowest versions that pyproject.toml allows
+	rm -rf $(LOWEST_ENV) && $(PYTHON) -m venv $(LOWEST_ENV)
+	$(PYTHON) tools/lower_bounds.py > $(LOWEST_ENV)/constraints.txt
+	$(LOWEST_ENV)/bin/python -m pip install -q -c $(LOWEST_ENV)/constraints.txt -e ".[test,neural,genomics]"
+	$(LOWEST_ENV)/bin/python -m pip list
+	$(LOWEST_ENV)/bin/python -m pytest -n $(WORKERS)
+
+test-newest: ## run the fast tests with the newest versions (no torch: see constraints.txt)
+	rm -rf $(NEWEST_ENV) && $(PYTHON) -m venv $(NEWEST_ENV)
+	$(NEWEST_ENV)/bin/python -m pip install -q -e ".[test]"
+	$(NEWEST_ENV)/bin/python -m pip list
+	$(NEWEST_ENV)/bin/python -m pytest -n $(WORKERS)
 
 verify: .venv/.dev ## run the statistical guarantees (slow) and renew their tables
 	$(INSTALL_CARRIERS)
@@ -45,14 +64,23 @@ bench: .venv/.bench ## time against peers (QUICK=1: a short version)
 	$(INSTALL_CARRIERS)
 	$(BIN)/python -m reproduction bench $(QUICK_FLAG)
 
+bench-guard: .venv/.dev ## fail if a ratio of the speed table is 25 % worse than the stored one
+	$(BIN)/python -m reproduction.benchmarks.guard
+
 reproduce: .venv/.dev ## the experiments of the paper (QUICK=1: a short version)
 	$(BIN)/python -m reproduction paper $(QUICK_FLAG)
 
 docs: .venv/.docs ## build the documentation
 	$(BIN)/sphinx-build -W docs docs/_build/html
 
+dist: .venv/.dev ## build sdist and wheel twice, compare and check them
+	$(BIN)/python tools/build.py
+
+release: dist ## check everything that a release needs, say what is left to do by hand
+	$(BIN)/python tools/release.py
+
 clean: ## remove the environment, caches and builds
-	rm -rf .venv .venv.lock build dist docs/_build docs/gallery sobolev-demo* quick-sobolev
+	rm -rf .venv .venv-lowest .venv-newest .venv.lock build dist docs/_build docs/gallery sobolev-demo* quick-sobolev
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

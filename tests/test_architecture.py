@@ -16,6 +16,7 @@ ORDER = [
     "tables",
     "inference",
     "knockoffs",
+    "storage",
     "streaming",
     "datasets",
     "plotting",

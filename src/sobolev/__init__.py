@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sobolev.knockoffs import KnockoffSelector
     from sobolev.neural import NeuralSIC, SobolevClassifier, SobolevRegressor
     from sobolev.report import write_report
+    from sobolev.storage import load, save
 
 _HOME = {
     "ConvexSIC": "sobolev.convex",
@@ -26,6 +27,8 @@ _HOME = {
     "SobolevRegressor": "sobolev.neural",
     "audit": "sobolev.inference",
     "hrt_test": "sobolev.inference",
+    "load": "sobolev.storage",
+    "save": "sobolev.storage",
     "show_versions": "sobolev.cli.doctor",
     "sic_path": "sobolev.convex",
     "sic_test": "sobolev.inference",
@@ -43,6 +46,7 @@ _MODULES = (
     "plotting",
     "report",
     "responses",
+    "storage",
     "streaming",
     "tables",
     "targets",
@@ -58,6 +62,8 @@ __all__ = [
     "__version__",
     "audit",
     "hrt_test",
+    "load",
+    "save",
     "show_versions",
     "sic_path",
     "sic_test",

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
-from sobolev import SobolevClassifier, SobolevRegressor
+from sobolev import SobolevClassifier, SobolevRegressor, load, save
 from sobolev.exceptions import DataWarning
 from sobolev.neural import DenseNetwork, EarlyStopping, Optimizer
 
@@ -188,8 +188,8 @@ def test_pickle_and_clone_keep_the_network(cls, network):
 @EVERY_NETWORK
 def test_files_keep_the_network(cls, network, tmp_path):
     fitted = cls(network=network, boosting=2, **FAST).fit(X, responses(cls))
-    path = fitted.save(tmp_path / "model")
-    loaded = cls.load(path, module=network) if network is module else cls.load(path)
+    path = save(fitted, tmp_path / "model")
+    loaded = load(path, module=network) if network is module else load(path)
     np.testing.assert_array_equal(loaded.predict(X_NEW), fitted.predict(X_NEW))
     np.testing.assert_array_equal(loaded.feature_importances_, fitted.feature_importances_)
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 from torch import nn
 
-from sobolev import NeuralSIC, SobolevClassifier, SobolevRegressor
+from sobolev import NeuralSIC, SobolevClassifier, SobolevRegressor, load, save
 from sobolev.exceptions import DataWarning
 from sobolev.neural import (
     BigCritic,
@@ -125,7 +125,7 @@ def assert_equal(one, other):
 @pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
 def test_what_is_saved_comes_back(make, tmp_path):
     fitted, y = make()
-    loaded = type(fitted).load(fitted.save(tmp_path / "model.npz"))
+    loaded = load(save(fitted, tmp_path / "model.npz"))
     assert_equal(fitted.get_params(), loaded.get_params())
     for name, value in vars(fitted).items():
         if name.endswith("_"):
@@ -143,7 +143,7 @@ def test_names_of_columns_come_back(tmp_path):
     frame = pd.DataFrame(X, columns=NAMES).assign(flat=1.0)
     with pytest.warns(DataWarning):
         fitted = fit(rows=frame, feature_groups={"pair": ["gene0", "gene1"]})
-    loaded = NeuralSIC.load(fitted.save(tmp_path / "model.npz"))
+    loaded = load(save(fitted, tmp_path / "model.npz"))
     assert loaded.feature_names_in_.tolist() == [*NAMES, "flat"]
     assert loaded.get_feature_names_out().tolist() == fitted.get_feature_names_out().tolist()
     assert loaded.group_names_ == fitted.group_names_
@@ -153,13 +153,13 @@ def test_names_of_columns_come_back(tmp_path):
 @pytest.mark.parametrize("cls", [NeuralSIC, SobolevRegressor])
 def test_a_loaded_estimator_can_be_fitted_again(cls, tmp_path):
     fitted = fit(cls)
-    loaded = cls.load(fitted.save(tmp_path / "model.npz")).fit(X, Y)
+    loaded = load(save(fitted, tmp_path / "model.npz")).fit(X, Y)
     np.testing.assert_array_equal(loaded.feature_importances_, fitted.feature_importances_)
 
 
 def test_a_loaded_estimator_goes_on_where_it_was(tmp_path):
     fitted = fit(warm_start=True)
-    loaded = NeuralSIC.load(fitted.save(tmp_path / "model.npz"))
+    loaded = load(save(fitted, tmp_path / "model.npz"))
     np.testing.assert_array_equal(
         loaded.fit(X, Y).feature_importances_, fitted.fit(X, Y).feature_importances_
     )
@@ -171,19 +171,19 @@ def test_a_loaded_estimator_goes_on_where_it_was(tmp_path):
 @pytest.mark.parametrize("module", [Plain, Module], ids=["plain", "buffers"])
 def test_a_module_comes_back_with_its_callable(module, tmp_path):
     fitted = fit(critic=module, boosting=2)
-    path = fitted.save(tmp_path / "model.npz")
-    loaded = NeuralSIC.load(path, module=module)
+    path = save(fitted, tmp_path / "model.npz")
+    loaded = load(path, module=module)
     np.testing.assert_array_equal(loaded.witness(X, Y), fitted.witness(X, Y))
     assert loaded.critic is module
     with pytest.raises(ValueError, match=r"from a callable; pass the same callable to load"):
-        NeuralSIC.load(path)
+        load(path)
     with pytest.raises(ValueError, match="module of another shape"):
-        NeuralSIC.load(path, module=wider)
+        load(path, module=wider)
 
 
 def test_a_module_among_other_critics_comes_back_in_its_place(tmp_path):
     fitted = fit(critic=["small", Plain])
-    loaded = NeuralSIC.load(fitted.save(tmp_path / "model.npz"), module=Plain)
+    loaded = load(save(fitted, tmp_path / "model.npz"), module=Plain)
     np.testing.assert_array_equal(loaded.witness(X, Y), fitted.witness(X, Y))
     assert loaded.critic == ["small", Plain]
 
@@ -193,7 +193,7 @@ def test_a_module_among_other_critics_comes_back_in_its_place(tmp_path):
 
 @pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
 def test_files_hold_numbers_and_text_only(make, tmp_path):
-    path = make()[0].save(tmp_path / "model.npz")
+    path = save(make()[0], tmp_path / "model.npz")
     with np.load(path, allow_pickle=False) as stored:
         kinds = {name: stored[name].dtype.kind for name in stored.files}
         assert isinstance(json.loads(str(stored["content"])), dict)
@@ -226,13 +226,13 @@ def test_harmful_files_are_refused_and_not_executed(kind, tmp_path):
         with path.open("wb") as file:
             np.save(file, objects, allow_pickle=True)
     else:
-        with np.load(fit().save(path)) as stored:
+        with np.load(save(fit(), path)) as stored:
             arrays = dict(stored)
         np.savez(path, **(arrays | {"array0": objects}))
         with zipfile.ZipFile(path) as archive:  # it is there, and would run
             assert b"mkdir" in archive.read("array0.npy")
-    with pytest.raises(ValueError, match=r"model\.npz is not a file written by save\(\)") as error:
-        NeuralSIC.load(path)
+    with pytest.raises(ValueError, match=r"model\.npz is not a file written by sobolev") as error:
+        load(path)
     assert "\n" not in str(error.value)
     assert not harm.exists()
 
@@ -250,45 +250,42 @@ def rewrite(path, change):
     ("change", "message"),
     [
         (lambda content, arrays: content.update(version=99), "version 99.*newer"),
-        (lambda content, arrays: content.update(format="other"), "not a file written by save"),
-        (lambda content, arrays: content.pop("version"), "not a file written by save"),
+        (
+            lambda content, arrays: content.update(format="other"),
+            "not a file written by",
+        ),
+        (lambda content, arrays: content.pop("version"), "not a file written by"),
         (
             lambda content, arrays: content["parameters"].update(
                 critic={"$": "Popen", "fields": {}}
             ),
             "Po",
         ),
-        (lambda content, arrays: arrays.clear(), "not a file written by save|incomplete|damaged"),
+        (lambda content, arrays: arrays.clear(), "not a file written by"),
     ],
     ids=["newer", "foreign", "no version", "unknown type", "no arrays"],
 )
 def test_files_that_cannot_be_read_give_one_line(change, message, tmp_path):
-    path = fit().save(tmp_path / "model.npz")
+    path = save(fit(), tmp_path / "model.npz")
     rewrite(path, change)
     with pytest.raises(ValueError, match=message) as error:
-        NeuralSIC.load(path)
+        load(path)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
 def test_truncated_files_give_one_line(share, tmp_path):
-    path = fit().save(tmp_path / "model.npz")
+    path = save(fit(), tmp_path / "model.npz")
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(ValueError, match=r"model\.npz is not a file written by save") as error:
-        NeuralSIC.load(path)
+    with pytest.raises(ValueError, match=r"model\.npz is not a file written by sobolev") as error:
+        load(path)
     assert "\n" not in str(error.value)
-
-
-def test_a_file_of_another_class_says_which(tmp_path):
-    path = fit(SobolevRegressor).save(tmp_path / "model.npz")
-    with pytest.raises(ValueError, match=r"holds a SobolevRegressor; use SobolevRegressor\.load"):
-        NeuralSIC.load(path)
 
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
-        NeuralSIC.load(tmp_path / "nothing.npz")
+        load(tmp_path / "nothing.npz")
 
 
 # Writing
@@ -296,7 +293,7 @@ def test_a_file_that_is_not_there(tmp_path):
 
 def test_writing_leaves_one_file_and_replaces_it_whole(tmp_path, monkeypatch):
     fitted = fit()
-    path = fitted.save(str(tmp_path / "folder" / "model.npz"))
+    path = save(fitted, str(tmp_path / "folder" / "model.npz"))
     assert [p.name for p in path.parent.iterdir()] == ["model.npz"]
     before = path.read_bytes()
 
@@ -305,14 +302,14 @@ def test_writing_leaves_one_file_and_replaces_it_whole(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="no space"):
-        fit(random_state=1).save(path)
+        save(fit(random_state=1), path, overwrite=True)
     assert [p.name for p in path.parent.iterdir()] == ["model.npz"]
     assert path.read_bytes() == before
 
 
 def test_only_fitted_estimators_are_saved(tmp_path):
     with pytest.raises(NotFittedError):
-        NeuralSIC().save(tmp_path / "model.npz")
+        save(NeuralSIC(), tmp_path / "model.npz")
     assert not list(tmp_path.iterdir())
 
 
@@ -327,7 +324,7 @@ def test_only_fitted_estimators_are_saved(tmp_path):
 )
 def test_parameters_come_back_so_that_a_refit_works(name, value, expected, tmp_path):
     fitted = fit(**{name: value})
-    loaded = NeuralSIC.load(fitted.save(tmp_path / "model.npz"))
+    loaded = load(save(fitted, tmp_path / "model.npz"))
     assert getattr(loaded.optimizer if name in FIELDS else loaded, name) == expected
     np.testing.assert_array_equal(
         loaded.fit(X, Y).feature_importances_, fitted.feature_importances_
@@ -337,6 +334,6 @@ def test_parameters_come_back_so_that_a_refit_works(name, value, expected, tmp_p
 def test_labels_of_bytes_come_back(tmp_path):
     labels = (Y > 0).astype("S5")
     fitted = fit(y=labels, max_iter=5, rounds=1)
-    loaded = NeuralSIC.load(fitted.save(tmp_path / "model.npz"))
+    loaded = load(save(fitted, tmp_path / "model.npz"))
     np.testing.assert_array_equal(loaded.classes_, fitted.classes_)
     np.testing.assert_array_equal(loaded.witness(X, labels), fitted.witness(X, labels))

@@ -45,19 +45,19 @@ print(bool(abs(eta.sum() - 1) < 1e-8), 0 < p <= 1, "torch" in sys.modules)
 NEURAL = """
 import tempfile
 from pathlib import Path
-from sobolev import HRTSelector, NeuralSIC, SobolevClassifier, SobolevRegressor
+from sobolev import HRTSelector, NeuralSIC, SobolevClassifier, SobolevRegressor, load, save
 from sobolev.neural import EarlyStopping, Optimizer
 
 optimizer = Optimizer(max_iter=20, rounds=2, early_stopping=EarlyStopping())
 with tempfile.TemporaryDirectory() as folder:
     for critic in ("bilinear", "small", "big"):
         sic = NeuralSIC(critic=critic, optimizer=optimizer, feature_groups=[[0, 1]], random_state=0)
-        sic = NeuralSIC.load(sic.fit(X, y).save(Path(folder) / critic))
+        sic = load(save(sic.fit(X, y), Path(folder) / critic))
         terms = sic.explain(X, y)
         print(np.allclose(terms.witness, sic.witness(X, y)), sic.risk(X, y).shape == y.shape)
     for cls, response in ((SobolevRegressor, y), (SobolevClassifier, y > 0)):
         model = cls(optimizer=optimizer, lam="auto", cv=2, random_state=0).fit(X, response)
-        model = cls.load(model.save(Path(folder) / "model"))
+        model = load(save(model, Path(folder) / "model", overwrite=True))
         print(model.predict(X).shape == y.shape, np.all(model.risk(X, response) <= 0))
 sic = NeuralSIC(optimizer=optimizer)
 found = HRTSelector(sic, random_state=0).fit(X, y)

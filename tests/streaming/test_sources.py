@@ -242,3 +242,11 @@ def test_an_iterator_is_read_once(rows):
 def test_y_is_still_required(rows):
     with pytest.raises(ValueError, match="requires y"):
         fit_stream(ConvexSIC(), rows[0])
+
+
+def test_numbers_of_text_files_come_back_to_the_last_bit(tmp_path):
+    X = np.random.default_rng(0).standard_normal((500, 2))
+    path = tmp_path / "t.csv"
+    pd.DataFrame(X, columns=["x", "y"]).to_csv(path, index=False)
+    (chunk,) = open_source(str(path), "y", None, 1000).chunks()
+    np.testing.assert_array_equal(chunk.X[:, 0], X[:, 0])

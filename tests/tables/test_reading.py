@@ -21,6 +21,12 @@ def write(path, content, encoding="utf-8"):
     return path
 
 
+def test_numbers_come_back_to_the_last_bit(tmp_path):
+    numbers = np.random.default_rng(0).standard_normal(1000) * 10.0 ** np.arange(-50, 50).repeat(10)
+    path = write(tmp_path / "t.csv", pd.DataFrame({"x": numbers}).to_csv(index=False))
+    np.testing.assert_array_equal(read_table(path)["x"], numbers)
+
+
 @pytest.mark.parametrize(
     ("name", "sep"),
     [

@@ -85,7 +85,7 @@ class PartsMap(MapSpec):
         pairs: list[tuple[int, int]] = []
         if self.n_pairs and psi is not None and np.ptp(metric) > 0:
             pairs = self._pairs(X, metric, p, psi, curves)
-        return BoundPartsMap(X, p, curves, pairs)
+        return BoundPartsMap.scaled(curves, pairs, X, p)
 
     def bind_sample(self, sample: Sample, metric: Array, rng: np.random.Generator) -> BoundPartsMap:
         """Choose columns by the metric and pairs by the response."""
@@ -365,18 +365,24 @@ class BoundPartsMap(DenseBoundMap):
 
     linear = True
 
-    def __init__(self, X: Array, p: Array, curves: Curves, pairs: list[tuple[int, int]]) -> None:
-        self.curves, self.pairs = curves, pairs
+    def __init__(self, curves: Curves, pairs: list[tuple[int, int]], scales: Array) -> None:
+        self.curves, self.pairs, self.scales = curves, pairs, scales
+        self.n_functions = scales.size
         self.paired = np.unique(np.array(pairs, dtype=np.intp).ravel())
         self._at = {int(j): i for i, j in enumerate(self.paired)}
+
+    @classmethod
+    def scaled(
+        cls, curves: Curves, pairs: list[tuple[int, int]], X: Array, p: Array
+    ) -> BoundPartsMap:
+        """The map with scales of its functions: a rough one has a large norm, a product norm one."""
         m = curves.roughness.size
-        self.n_functions = m + PAIR_FUNCTIONS**2 * len(pairs)
-        self.scales = np.ones(self.n_functions)
-        # A rough function has a large norm.
-        self.scales[:m] = 1 / np.sqrt(curves.roughness)
-        products = self.nonlinear_values(X)[:, m:]
+        bound = cls(curves, pairs, np.ones(m + PAIR_FUNCTIONS**2 * len(pairs)))
+        products = bound.nonlinear_values(X)[:, m:]
         spread = np.sqrt(p @ (products - p @ products) ** 2)
-        self.scales[m:] = np.where(spread > 1e-9, 1 / np.maximum(spread, 1e-9), 0.0)
+        bound.scales[:m] = 1 / np.sqrt(curves.roughness)
+        bound.scales[m:] = np.where(spread > 1e-9, 1 / np.maximum(spread, 1e-9), 0.0)
+        return bound
 
     def nonlinear_values(self, X: Array) -> Array:
         """Smooth functions and products at the rows."""

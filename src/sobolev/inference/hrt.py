@@ -29,7 +29,6 @@ from sobolev.criterion import parse_columns
 from sobolev.critic import (
     STATISTICS,
     allowed_kind,
-    as_critic,
     told_covariates,
     told_type,
     unwrapped,
@@ -606,6 +605,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
 
     def _store(self, trial: Trial, runs: list[Run]) -> None:
         self.estimator_ = unwrapped(runs[-1].critic)
+        self._last_importances = np.asarray(runs[-1].critic.feature_importances_, dtype=float)
         self.conditional_ = getattr(trial.conditional, "model", trial.conditional)
         pvalues = merged_pvalues(np.stack([run.pvalues for run in runs]))
         self.pvalues_ = trial.spread(pvalues)
@@ -711,8 +711,9 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         return unit * (self.statistics_ - self.null_means_)
 
     def _summary_importances(self) -> Array:
-        found = np.asarray(as_critic(self.estimator_).feature_importances_, dtype=float)
-        return self.table_.sums(found) if hasattr(self, "table_") else found
+        if hasattr(self, "table_"):
+            return self.table_.sums(self.encoded_._last_importances)
+        return self._last_importances
 
     def _notes(self) -> dict[int, str]:
         if hasattr(self, "table_"):

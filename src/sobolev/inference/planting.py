@@ -148,7 +148,7 @@ def with_values_of(planted: Planted, y: Any) -> Planted:
     ['b', 'a', 'b']
     """
     codes, values = pd.factorize(np.asarray(y), sort=True)
-    ranks = rankdata(planted.y, method="ordinal") - 1
+    ranks = rankdata(planted.y, method="ordinal").astype(np.intp) - 1  # floats since scipy 1.18
     return replace(planted, y=np.asarray(values)[np.sort(codes)[ranks]])
 
 

@@ -270,6 +270,8 @@ class KnockoffSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         tested = _others(self.adjusted_, len(names))
         self._warn_if_too_few(labels[tested][np.ptp(X[:, tested], axis=0) > 0])
         self.sampler_ = fitted_sampler(self.sampler, X, labels, names)
+        constant = np.flatnonzero(~getattr(self.sampler_, "varying_", np.ones(0, dtype=bool)))
+        self._unit_notes |= dict.fromkeys(constant.tolist(), "constant")
         self._warn_if_unsuited()
         with Progress(self.verbose) as progress:
             progress.stage("fitting columns and knockoffs", self.n_draws)
@@ -443,8 +445,6 @@ class KnockoffSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         doubtful = [] if self.diagnostics_ is None else self.diagnostics_.doubtful
         for j in doubtful:
             notes[j] = "; ".join([*filter(None, [notes.get(j)]), "the knockoff does not match"])
-        constant = np.flatnonzero(~getattr(self.sampler_, "varying_", np.ones(0, dtype=bool)))
-        notes |= dict.fromkeys(constant.tolist(), "constant")
         return with_missing(notes, self.missing_)
 
     def _get_support_mask(self) -> Mask:

@@ -1,11 +1,10 @@
-"""What NeuralSIC and the Sobolev-penalised predictors share: training, members, storage."""
+"""What NeuralSIC and the Sobolev-penalised predictors share: training and members."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import zip_longest
 from numbers import Integral
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,26 +94,6 @@ class NeuralEstimator(CriticMixin, SICSelectorMixin, BaseEstimator):
         """Fit to rows that were checked at the door; ``weights`` are probabilities."""
         self._fit(X, y, weights)
         return self
-
-    def save(self, path: str | Path) -> Path:
-        """Write the fitted estimator to a file that holds numbers and text, no code.
-
-        Read it with :meth:`load`. A module of your own is saved by its weights; pass the callable
-        that makes it to :meth:`load`.
-        """
-        from sobolev.neural.storage import save_estimator
-
-        return save_estimator(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path, module: Any = None) -> Self:
-        """Read an estimator that :meth:`save` wrote; nothing in the file is executed.
-
-        ``module`` is the callable of a critic or network of your own, if there was one.
-        """
-        from sobolev.neural.storage import load_estimator
-
-        return load_estimator(cls, path, module)
 
     # -- for subclasses --------------------------------------------------------------------------
 

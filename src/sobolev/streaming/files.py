@@ -19,7 +19,7 @@ from sobolev._typing import Array
 from sobolev.streaming.chunks import Chunk, LocalSource, default_rows, make_chunk, other_columns
 from sobolev.tables.formats import KNOWN, PARQUET, TEXT, check_file, open_table, suffixes
 from sobolev.tables.names import hint
-from sobolev.tables.text import MARKS, SAMPLE, refuse_duplicates, sniff
+from sobolev.tables.text import EXACT_NUMBERS, MARKS, SAMPLE, refuse_duplicates, sniff
 from sobolev.validation import not_numbers
 
 # Name that pandas gives to row labels without a name in a file; they are not a feature.
@@ -147,6 +147,7 @@ class TableSource(NamedSource):
                 chunksize=self.rows_of(header.split(sep)),
                 index_col=False,
                 skipinitialspace=True,
+                **EXACT_NUMBERS,
             )
             for frame in frames:
                 frame.columns = [str(name).strip() for name in frame.columns]

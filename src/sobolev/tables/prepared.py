@@ -145,6 +145,11 @@ class Prepared:
 
     def filled(self, *, with_response: bool = True) -> pd.DataFrame:
         """X with draws in the place of missing cells, given the other columns and the response."""
+        if not len(self.X):
+            raise ValueError(
+                "the table has no rows: a selector that was loaded from a file has results only; "
+                "pass a prepared table, sobolev.tables.prepare(X, y), in the place of X."
+            )
         if not self.X.isna().to_numpy().any():
             return self.X
         sets = [np.array(own) for own in self.variables.values() if len(own) > 1]

@@ -25,6 +25,9 @@ ROW_NAMES = "row names"
 # Fields that are missing values. "None" is not among them: it is a category in a column of text,
 # and a missing value in a column of numbers.
 NA_TEXTS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "<NA>")
+# pandas before 3.1 reads a third of all numbers with an error in the last place unless told not to.
+_PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
+EXACT_NUMBERS: dict[str, Any] = {"float_precision": "round_trip"} if _PANDAS < (3, 1) else {}
 SHEET_ERRORS = ("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN")
 
 
@@ -100,6 +103,7 @@ def _load(path: Path, packed: str, *, encoding: str, **options: Any) -> pd.DataF
             keep_default_na=False,
             skipinitialspace=True,
             low_memory=False,
+            **EXACT_NUMBERS,
             **options,
         )
 
