@@ -71,10 +71,8 @@ def test_a_convex_critic_comes_back_to_the_last_bit(case, tmp_path):
 def test_every_map_of_the_package_is_known():
     """A new feature map and its bound map are named in storage/records.py."""
     maps = importlib.import_module("sobolev.convex.feature_maps")
-    modules = [
-        maps,
-        *map(importlib.import_module, ("sobolev.convex.parts", "sobolev.convex.choosing")),
-    ]
+    others = "sobolev.convex.parts", "sobolev.convex.choosing"
+    modules = [maps, *map(importlib.import_module, others)]
     bases = {"MapSpec", "SizedMap", "BoundMap", "DenseBoundMap"}
     own = {"CustomMap", "BoundCustomMap"}  # code of the user, which a file cannot hold
     found = {

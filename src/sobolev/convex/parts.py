@@ -375,7 +375,7 @@ class BoundPartsMap(DenseBoundMap):
     def scaled(
         cls, curves: Curves, pairs: list[tuple[int, int]], X: Array, p: Array
     ) -> BoundPartsMap:
-        """The map with scales of its functions: a rough one has a large norm, a product norm one."""
+        """The map with its scales: rough functions have a large norm, products norm one."""
         m = curves.roughness.size
         bound = cls(curves, pairs, np.ones(m + PAIR_FUNCTIONS**2 * len(pairs)))
         products = bound.nonlinear_values(X)[:, m:]

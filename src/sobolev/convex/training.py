@@ -170,6 +170,8 @@ def train(
             progress.stage("choosing lam")
             rivals, risks = compare(estimator, data, settings, folds)
         best = best_of(rivals)
+        if isinstance(settings.map, BestMap):
+            estimator._rivals = list(rivals)
         settings = replace(settings, map=best.map)
         progress.stage(f"fitting at lam={best.lam:g}")
 
@@ -177,7 +179,6 @@ def train(
             progress.step(f"round {number}, iteration {iteration}, SIC {-objective:.5f}")
 
         fit = fit_critic(data, settings, best.lam, _warm_start(estimator, settings), report)
-    estimator._rivals = list(rivals)
     store_fit(estimator, fit, settings, best.lam, risks)
 
 

@@ -703,10 +703,11 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
 
         For the risk of a critic f = h(x)' psi(y) this is a share of the variance of psi: R².
         """
-        whitener = getattr(getattr(self.estimator_, "encoder_", None), "whitener_", None)
+        critic = getattr(self, "estimator_", None)  # a file may lack it
+        whitener = getattr(getattr(critic, "encoder_", None), "whitener_", None)
         unit = 1.0
-        if self.statistic == "risk" and whitener is not None and hasattr(self.estimator_, "rho"):
-            rho = getattr(self.estimator_, "rho_", self.estimator_.rho)
+        if self.statistic == "risk" and whitener is not None and hasattr(critic, "rho"):
+            rho = getattr(critic, "rho_", critic.rho)
             unit = 2 * float(rho) / whitener.shape[1]
         return unit * (self.statistics_ - self.null_means_)
 

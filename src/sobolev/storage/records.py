@@ -35,6 +35,7 @@ from sobolev.neural.fitting import Design, Ensemble, Moments
 from sobolev.neural.objectives import CrossEntropy, ExactSIC, PairedSIC, SquaredError
 from sobolev.neural.training import History
 from sobolev.responses import Response
+from sobolev.skill import Skill
 from sobolev.tables.prepared import Prepared
 from sobolev.targets import TargetColumn, TargetEncoder
 
@@ -56,7 +57,7 @@ RECORDS: tuple[type, ...] = (
     *(optimizer.Optimizer, optimizer.EarlyStopping, optimizer.Boosting),
     # tests and knockoffs
     *(schemes.Forward, schemes.Split, schemes.MonteCarlo),
-    *(ConditionalDiagnostics, KnockoffDiagnostics, signs.NullSigns),
+    *(ConditionalDiagnostics, KnockoffDiagnostics, signs.NullSigns, Skill),
 )
 ESTIMATORS: tuple[type, ...] = (
     *(ConvexSIC, NeuralSIC, SobolevRegressor, SobolevClassifier, HRTSelector, KnockoffSelector),
