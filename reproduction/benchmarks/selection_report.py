@@ -93,9 +93,8 @@ def table_cells(rows: Sequence[Record], table: str) -> list[Cell]:
 
 
 def judged(found: Sequence[Cell]) -> list[Cell]:
-    """The cells with enough data sets for a claim, or with as many as any has."""
-    enough = min(LEAST, max((len(cell.runs) for cell in found), default=0))
-    return [cell for cell in found if cell.runs and len(cell.runs) >= enough]
+    """The cells with enough data sets for a claim."""
+    return [cell for cell in found if len(cell.runs) >= LEAST]
 
 
 def best(found: Sequence[Cell], *, ours: bool) -> Cell | None:
@@ -109,7 +108,10 @@ def best(found: Sequence[Cell], *, ours: bool) -> Cell | None:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The default of ours beside the best peer that holds the level."""
+    """The default of ours beside the best peer that holds the level.
+
+    ``enough`` says whether both sides have enough data sets for a claim.
+    """
 
     design: str
     own: Cell | None
@@ -117,18 +119,19 @@ class Verdict:
     peer: Cell | None
     gap: Difference | None
     beyond: Sequence[str]
+    enough: bool
 
     @property
     def outcome(self) -> str:
         """One word, or why there is none."""
         if self.own is None:
             return "not measured yet"
+        if not self.enough:
+            return "too few data sets yet"
         if not self.own.holds:
             return "**beyond the level**"
-        if self.peer is None:
-            return "no peer holds the level"
         if self.gap is None:
-            return "too few data sets"
+            return "no peer holds the level"
         return {"ahead": "ahead", "level": "level", "behind": "**behind**"}[self.gap.side]
 
     def line(self) -> list[str]:
@@ -161,7 +164,9 @@ def verdict(design: str, found: Sequence[Cell]) -> Verdict:
         for cell in judged(found)
         if not cell.holds
     ]
-    return Verdict(design, own, best(others, ours=True), peer, gap, beyond)
+    sides = [[cell for cell in judged(found) if cell.ours == ours] for ours in (True, False)]
+    enough = own in sides[0] and bool(sides[1])
+    return Verdict(design, own, best(others, ours=True), peer, gap, beyond, enough)
 
 
 def verdicts(
@@ -195,10 +200,10 @@ def verdict_text(found: Sequence[Verdict]) -> str:
     """How often the default is ahead, level and behind, and where it is behind."""
     sides: dict[str, list[str]] = {}
     for each in found:
-        if each.gap is not None and each.own is not None and each.own.holds:
+        if each.enough and each.gap is not None and each.own is not None and each.own.holds:
             sides.setdefault(each.gap.side, []).append(each.design)
     if not sides:
-        return f"{REFERENCE} has not been measured on these seeds yet."
+        return f"There are too few data sets for a verdict on {REFERENCE} yet."
     counts = [f"{word} on {len(sides.get(word, []))}" for word in ("ahead", "level", "behind")]
     behind = "; ".join(sides.get("behind", []))
     text = f"{REFERENCE} is {', '.join(counts)} of {sum(map(len, sides.values()))} designs."
@@ -257,9 +262,11 @@ def missing_text(rows: Sequence[Record], methods: Sequence[Method]) -> str:
     peers = {r["package"] for r in own if not r.get("package", "sobolev").startswith("sobolev")}
     text = f"Versions: {', '.join(sorted(peers)) or 'no peer is installed'}."
     absent = {r["method"]: r["missing"] for r in own if "missing" in r}
-    left_out = {m.name: m.why for m in methods if m.why}
     lines = [f"- {name}: {reason}." for name, reason in absent.items()]
-    lines += [f"- {name}: left out on wide designs, {why}." for name, why in left_out.items()]
+    for method in methods:
+        without = "; ".join(design for design, seeds in method.few.items() if not seeds)
+        if without:
+            lines.append(f"- {method.name} is left out on {without}: {method.why}.")
     return f"{text}\n\n" + "\n".join(lines) if lines else text
 
 

@@ -149,6 +149,7 @@ def test_few_data_sets_win_nothing():
     few = [r for r in records if r["method"] == REFERENCE or r["seed"] < FIRST_SEED + 5]
     verdict = report.verdict(QUICK, report.cells(few, METHODS, QUICK))
     assert verdict.peer is None
+    assert verdict.outcome == "too few data sets yet"
     # Seeds that were looked at before do not count.
     old = [r | {"seed": r["seed"] - FIRST_SEED} for r in records]
     assert all(not cell.runs for cell in report.cells(old, METHODS, QUICK))
