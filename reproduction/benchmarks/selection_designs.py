@@ -144,6 +144,7 @@ AGGREGATION = "hidimstat, AR(1) 0.7, 25 of 250, n = 400"
 TUTORIAL = "knockpy, AR(1) 0.5, 50 of 500, n = 300"
 # The designs of so many columns that some peers, which fit models column by column, take too long.
 WIDE = (LIANG, AGGREGATION, TUTORIAL)
+FRIEDMAN = tuple(f"Friedman {k}, {5 if k == 1 else 4} of {N_COLUMNS}, n = 500" for k in (1, 2, 3))
 UNIFORM = f"and uniform columns that do not matter, {N_COLUMNS} in all"
 IMPORTANCES = "simulation of the R package xplainfi, used in its comparison of importances"
 
@@ -183,17 +184,17 @@ DESIGNS = (
         "knockpy's tutorial: effects ±1, noise N(0, 1)",
     ),
     Sourced(
-        "Friedman 1, 5 of 100, n = 500",
+        FRIEDMAN[0],
         friedman(make_friedman1, 1.0),
         f"Friedman (1991), noise N(0, 1), {UNIFORM}",
     ),
     Sourced(
-        "Friedman 2, 4 of 100, n = 500",
+        FRIEDMAN[1],
         friedman(make_friedman2, 125.0),
         f"Friedman (1991), noise N(0, 125²), {UNIFORM}; what x1 and x4 add is small",
     ),
     Sourced(
-        "Friedman 3, 4 of 100, n = 500",
+        FRIEDMAN[2],
         friedman(make_friedman3, 0.1),
         f"Friedman (1991), noise N(0, 0.1²), {UNIFORM}; what x4 adds is small",
     ),

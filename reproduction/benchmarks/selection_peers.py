@@ -20,7 +20,7 @@ from sklearn.model_selection import KFold, train_test_split
 from reproduction.benchmarks import pcm
 from reproduction.benchmarks.gcm import gcm
 from reproduction.benchmarks.paired import LEAST, MANY
-from reproduction.benchmarks.selection_designs import LIANG, WIDE
+from reproduction.benchmarks.selection_designs import FRIEDMAN, LIANG, WIDE
 from reproduction.methods import N_TREES, random_forest
 from sobolev import HRTSelector, KnockoffSelector
 
@@ -211,7 +211,7 @@ def double_lasso(X: np.ndarray, y: np.ndarray, seed: int, fdr: float) -> np.ndar
 REFERENCE = "HRTSelector"
 
 
-WHY = f"models of each of hundreds of columns, {LEAST} data sets would take hours"
+WHY = f"models of each of so many columns, {LEAST} data sets would take hours"
 
 
 def _of(package: str, requires: str = "") -> Callable[..., Method]:
@@ -239,7 +239,7 @@ METHODS = (
     _hidimstat("hidimstat knockoffs", hidimstat_knockoffs),
     _hidimstat("hidimstat CFI, forest, one split", cfi),
     _hidimstat("hidimstat CFI-CV, forest", cfi_folds, without=WIDE),
-    _hidimstat("hidimstat LOCO-CV, forest", loco_folds, without=WIDE),
+    _hidimstat("hidimstat LOCO-CV, forest", loco_folds, without=[*WIDE, *FRIEDMAN]),
     _knockpy("knockpy, lasso", knockpy("lasso"), fast=True),
     _knockpy("knockpy, random forest", knockpy("randomforest"), fast=True),
     _knockpy("knockpy, deepPINK", knockpy("deeppink"), fast=True),
