@@ -248,8 +248,9 @@ def test_pcm_finds_a_square_that_has_no_linear_effect():
 def test_pcm_keeps_its_level(regressions):
     n_sets = 300
     found = _tested(0.0, n_sets, regressions)
-    # comets rejects 0.060 of 400 at 0.05; a test of level 0.06 fails this once in 1,000 times.
-    assert np.sum(found <= 0.05) <= binom.ppf(0.999, n_sets, 0.06)
+    # The test is asymptotic: comets rejects 0.060 of 400 at 0.05, with a 99 % limit of 0.09. A test
+    # of that level fails this once in 1,000 times.
+    assert np.sum(found <= 0.05) <= binom.ppf(0.999, n_sets, 0.09)
 
 
 @pytest.mark.slow
