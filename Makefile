@@ -61,6 +61,7 @@ verify: .venv/.dev ## run the statistical guarantees (slow) and renew their tabl
 
 bench: .venv/.bench ## time against peers (QUICK=1: a short version)
 	-$(BIN)/python -m pip install -q -c constraints.txt knockpy # needs a C compiler; named if missing
+	-$(BIN)/python -m pip install -q -c constraints.txt --no-deps stg lifelines
 	$(INSTALL_CARRIERS)
 	$(BIN)/python -m reproduction bench $(QUICK_FLAG)
 

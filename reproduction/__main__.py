@@ -48,6 +48,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", default=[], metavar="TEXT", help="tasks with TEXT in a setting"
     )
+    parser.add_argument(
+        "--skip", action="append", default=[], metavar="TEXT", help="no task with TEXT in a setting"
+    )
     parser.add_argument("--fresh", action="store_true", help="measure anew what is there")
     parser.add_argument("--render", action="store_true", help="write the pages only")
     return parser.parse_args(argv)
@@ -68,19 +71,19 @@ def check(args: argparse.Namespace) -> list[str]:
     return names
 
 
-def chosen(tasks: Sequence[Task], only: Sequence[str]) -> list[Task]:
-    """The tasks that have all the words in the values of their settings, in any case."""
+def chosen(tasks: Sequence[Task], only: Sequence[str], skip: Sequence[str]) -> list[Task]:
+    """The tasks with all words of ``only`` and none of ``skip`` in their settings, in any case."""
     said = {id(task): " · ".join(map(str, task.settings.values())).lower() for task in tasks}
     found = [task for task in tasks if all(word.lower() in said[id(task)] for word in only)]
     if tasks and not found:
         raise Mistake(f"--only {' '.join(only)}: no task has this in its settings.")
-    return found
+    return [task for task in found if not any(word.lower() in said[id(task)] for word in skip)]
 
 
 def run(name: str, args: argparse.Namespace) -> None:
     """Run what is missing of one study, write its pages and print the main one."""
     tasks = [] if args.render else load_study(name).tasks(args.quick, args.repetitions)
-    tasks = chosen(tasks, args.only)
+    tasks = chosen(tasks, args.only, args.skip)
     by_study: dict[str, list[Task]] = {}
     for task in tasks:  # a study may ask for tasks of another one
         by_study.setdefault(task.experiment, []).append(task)

@@ -1,7 +1,7 @@
 """Neural SIC: quality of its variants, time beside a plain loop, the wide data.
 
-The default on SinExp and Liang, and on the widest XOR, is a method of the study of rankings, whose
-records are shown here.
+The default on SinExp and Liang, and on the widest XOR, is measured by the study of rankings, on the
+seeds of the variants.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from reproduction import methods
 from reproduction.benchmarks import plx4720_data as plx4720
 from reproduction.benchmarks import ranking
+from reproduction.benchmarks.paired import FIRST_SEED
 from reproduction.benchmarks.ranking_data import DATA, DataSet, sinexp, xor
 from reproduction.engine import Record, Settings, Task
 from reproduction.markdown import markdown_table, mean_and_error
@@ -44,6 +45,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 RANKED = {data.name: data for data in DATA}
 SINEXP = tuple(RANKED[f"SinExp, n = {n}"] for n in (125, 250, 500))
+# Number of seeds, from 0, where the ranking has others.
+SEEDS = {"Liang, 40 of 500, n = 500": 10, "XOR, 2 of 1000, n = 1000": 5}
 QUICK_SINEXP = (DataSet("SinExp, n = 60", sinexp, {"n_samples": 60, "n_features": 12}, seeds=2),)
 PRESET = {"preset": "paper"}
 # Data sets beside SinExp, each with its own variants.
@@ -91,7 +94,7 @@ def tasks(quick: bool, repetitions: int | None = None) -> list[Task]:
     planned += [Task(NAME, {"kind": kind, **size}, 0) for kind in ("fit", "wide")]
     for data, variants in studied(quick):
         for variant in variants:
-            for seed in range(repetitions or data.seeds):
+            for seed in range(repetitions or SEEDS.get(data.name, data.seeds)):
                 settings = {"kind": "quality", "data": data.name, "variant": variant, **size}
                 if variant == DEFAULT and data.name in RANKED:
                     settings = ranking.settings_of(data, "NeuralSIC", quick)
@@ -280,7 +283,8 @@ def _cell(rows: Sequence[Record], data: DataSet, variant: str) -> str:
 
 def _is_ranked(row: Record, data: DataSet) -> bool:
     ranked = (row["study"], row.get("dataset"), row.get("method"), row.get("kind"))
-    return ranked == (ranking.NAME, data.name, "NeuralSIC", None)
+    is_default = ranked == (ranking.NAME, data.name, "NeuralSIC", None)
+    return is_default and row["seed"] < FIRST_SEED
 
 
 def _speed_row(record: Record, most: float | None) -> list[str]:

@@ -21,16 +21,16 @@ from typing import Any
 
 import numpy as np
 
+from reproduction.benchmarks.paired import LEAST, MANY
+
 Scores = Callable[..., np.ndarray]
-SLOW = (5, 2, 2)
 
 
 @dataclass(frozen=True)
 class Peer:
     """A way to score columns.
 
-    ``package`` is what to install, ``module`` what it imports. ``most`` bounds the seeds of data
-    sets that have 50, 10 and 5 of them.
+    ``package`` is what to install, ``module`` what it imports, ``most`` bounds the number of seeds.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Peer:
     note: str
     package: str = "scikit-learn"
     module: str = "sklearn"
-    most: tuple[int, int, int] = (50, 10, 5)
+    most: int = MANY
 
 
 def has_labels(y: np.ndarray) -> bool:
@@ -255,7 +255,7 @@ PEERS = (
         "number of trees, 100 iterations; its ranking, ties by the forests' mean importance",
         package="Boruta",
         module="boruta",
-        most=SLOW,
+        most=LEAST,
     ),
     Peer(
         "STG",
@@ -264,7 +264,7 @@ PEERS = (
         "classes), standardised data, by the means of the gates",
         package="stg",
         module="stg",
-        most=SLOW,
+        most=LEAST,
     ),
     Peer(
         "LassoNet",
@@ -273,6 +273,6 @@ PEERS = (
         "drops a column",
         package="lassonet",
         module="lassonet",
-        most=SLOW,
+        most=LEAST,
     ),
 )

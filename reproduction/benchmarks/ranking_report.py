@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from reproduction.benchmarks.paired import FIRST_SEED, difference
 from reproduction.benchmarks.ranking_data import DataSet
 from reproduction.engine import Record
 from reproduction.markdown import markdown_table, mean_and_error
@@ -21,7 +22,7 @@ Name = tuple[str, str]
 class Results:
     """What is known of each data set and method, by their names; records are by seed.
 
-    ``ratios`` are times relative to the reference's, ``memory`` is by method alone.
+    ``memory`` is by method alone.
     """
 
     tasks: Sequence[DataSet]
@@ -29,7 +30,6 @@ class Results:
     core: Sequence[str]
     notes: Mapping[str, str] = field(default_factory=dict)
     records: dict[Name, dict[int, Record]] = field(default_factory=dict)
-    ratios: dict[Name, list[float]] = field(default_factory=dict)
     reasons: dict[Name, str] = field(default_factory=dict)
     memory: dict[str, int | None] = field(default_factory=dict)
 
@@ -48,6 +48,16 @@ class Results:
         values = {seed: record.get(task.measure) for seed, record in found.items()}
         return {seed: value for seed, value in values.items() if value is not None}
 
+    def ratios(self, task: DataSet, method: str) -> list[float]:
+        """CPU times relative to the reference's on the same seeds."""
+        base = self.records.get((task.name, self.reference), {})
+        own = self.records.get((task.name, method), {})
+        return [
+            record["seconds"] / max(base[seed]["seconds"], 1e-3)
+            for seed, record in own.items()
+            if seed in base and "error" not in record
+        ]
+
     def shown(self) -> list[DataSet]:
         """The data sets with any record."""
         return [t for t in self.tasks if any(self.measured(t, m) for m in self.methods)]
@@ -59,10 +69,11 @@ def report(found: Results, version: str) -> str:
 ## Quality of rankings
 
 The share of the k true features among the first k (TPR at k), mean ± standard error (number of
-seeds, from 0). Columns are scattered at random and ties count by their expectation. Ours have
-their default settings, the random forest {USUAL_TREES} trees unless the cell says otherwise, the
-elastic net is cross-validated on standardised columns. Of the real data the truth is not known:
-the column has the rank of the mutation that the drug targets. The best mean of a column is bold.
+seeds, from {first_seed(found)}). Columns are scattered at random and ties count by their
+expectation. Ours have their default settings, the random forest {USUAL_TREES} trees unless the cell
+says otherwise, the elastic net is cross-validated on standardised columns. Of the real data the
+truth is not known: the column has the rank of the mutation that the drug targets, in random parts
+of the rows. The best mean of a column is bold.
 sobolev {version}; regenerate with `python -m reproduction ranking`.
 
 {quality_table(found)}
@@ -84,12 +95,18 @@ is all between, with the time of a fit relative to {found.reference}'s.
 
 ### Time and memory of a ranking
 
-The median CPU time of a fit relative to {found.reference}'s (quartiles) where both ran in turn in
-one process on one thread, and the peak memory of a ranking of SinExp, the largest n, beyond that of
+The median CPU time of a fit relative to {found.reference}'s on the same data (quartiles), each on
+one thread, and the peak memory of a ranking of SinExp, the largest n, beyond that of
 a process that only imports and draws the data.
 
 {cost_table(found)}
 """
+
+
+def first_seed(found: Results) -> int:
+    """The lowest seed of a ranking that is shown."""
+    seeds = [seed for records in found.records.values() for seed in records]
+    return min(seeds, default=FIRST_SEED)
 
 
 # -- quality -------------------------------------------------------------------------------------
@@ -162,28 +179,14 @@ def notes_list(found: Results) -> str:
 # -- verdicts ------------------------------------------------------------------------------------
 
 
-def difference(
-    ours: Mapping[int, float], theirs: Mapping[int, float]
-) -> tuple[float, float] | None:
-    """The mean difference over common seeds and its standard error; None below two seeds."""
-    common_seeds = sorted(ours.keys() & theirs.keys())
-    if len(common_seeds) < 2:
-        return None
-    return mean_and_error([ours[seed] - theirs[seed] for seed in common_seeds])
-
-
 def verdicts(found: Results, task: DataSet) -> dict[str, list[tuple[str, float, float]]]:
     """The peers that the reference is ahead of, level with and behind, and by how much."""
     sorted_out: dict[str, list[tuple[str, float, float]]] = {"ahead": [], "level": [], "behind": []}
     ours = found.measured(task, found.reference)
     for peer in found.peers:
         compared = difference(ours, found.measured(task, peer))
-        if compared is None:
-            continue
-        mean, error = compared
-        # Rounding of equal shares must not look like a difference.
-        side = "level" if abs(mean) <= 2 * error + 1e-9 else "ahead" if mean > 0 else "behind"
-        sorted_out[side].append((peer, mean, error))
+        if compared is not None:
+            sorted_out[compared.side].append((peer, compared.mean, compared.error))
     return sorted_out
 
 
@@ -205,8 +208,40 @@ def verdict_table(found: Results) -> str:
 
 
 def _time_note(found: Results, task: DataSet, peer: str) -> str:
-    ratios = found.ratios.get((task.name, peer), [])
+    ratios = found.ratios(task, peer)
     return f" ({_ratio(float(np.median(ratios)))} time)" if ratios else ""
+
+
+def winner_table(found: Results) -> str:
+    """The reference beside the best peer, chosen after the fact: shares, CPU times, difference."""
+    rows = []
+    for task in found.shown():
+        peers = [peer for peer in found.peers if found.measured(task, peer)]
+        if task.wanted is not None or not peers:
+            continue
+        best = max(peers, key=lambda peer: np.mean(list(found.measured(task, peer).values())))
+        gap = difference(found.measured(task, found.reference), found.measured(task, best))
+        outcome = NONE if gap is None else gap.side
+        rows.append(
+            [
+                task.name,
+                _with_time(found, task, found.reference),
+                f"{best}: {_with_time(found, task, best)}",
+                NONE if gap is None else str(gap),
+                f"**{outcome}**" if outcome == "behind" else outcome,
+            ]
+        )
+    header = ["data", found.reference, "best peer", "difference ± se (seeds)", "outcome"]
+    return markdown_table(header, rows, numbers=False)
+
+
+def _with_time(found: Results, task: DataSet, method: str) -> str:
+    values = list(found.measured(task, method).values())
+    if not values:
+        return NONE
+    records = found.records[task.name, method].values()
+    seconds = [record["seconds"] for record in records if "error" not in record]
+    return f"{np.mean(values):.3f} ({np.median(seconds):.2g} s)"
 
 
 def verdict_text(found: Results) -> str:
@@ -216,7 +251,7 @@ def verdict_text(found: Results) -> str:
         f"{peer} on {task.name}"
         for task, sides in _compared(found)
         for peer, _, _ in sides["level"]
-        if (ratios := found.ratios.get((task.name, peer))) and np.median(ratios) < 1
+        if (ratios := found.ratios(task, peer)) and np.median(ratios) < 1
     ]
     first = f"Peers that win: {'; '.join(winners)}." if winners else "No peer wins."
     second = f"Level and faster: {'; '.join(faster)}." if faster else "None is level and faster."
@@ -233,17 +268,15 @@ def cost_table(found: Results) -> str:
         if method == found.reference:
             cells = [_reference_seconds(found, task) for task in tasks]
         else:
-            cells = [_ratio_cell(found.ratios.get((task.name, method), [])) for task in tasks]
+            cells = [_ratio_cell(found.ratios(task, method)) for task in tasks]
         taken = found.memory.get(method)
         rows.append([method, *cells, NONE if taken is None else f"{taken / 2**20:.0f} MiB"])
     return markdown_table(["method", *(task.name for task in tasks), "peak memory"], rows)
 
 
 def _reference_seconds(found: Results, task: DataSet) -> str:
-    rows = [r for m in found.methods for r in found.records.get((task.name, m), {}).values()]
-    seconds = [row["reference_seconds"] for row in rows if "reference_seconds" in row]
     own = found.records.get((task.name, found.reference), {}).values()
-    seconds = seconds or [row["seconds"] for row in own]
+    seconds = [row["seconds"] for row in own]
     return f"{np.median(seconds):.2g} s" if seconds else NONE
 
 
@@ -276,7 +309,7 @@ def _core_cell(found: Results, task: DataSet, method: str) -> str:
     if not values.size:
         return NONE
     error = f" ± {mean_and_error(values)[1]:.3f}" if values.size > 1 else ""
-    ratios = found.ratios.get((task.name, method), [])
+    ratios = found.ratios(task, method)
     time_note = f", {_ratio(float(np.median(ratios)))} time" if ratios else ""
     note = _note(found, task, method)
     return f"**{values.mean():.3f}**{error} ({values.size} seeds{time_note}{note})"

@@ -1,4 +1,4 @@
-"""The selectors that are compared at one false discovery rate: ours, hidimstat's and knockpy's.
+"""The selectors that are compared at one false discovery rate: ours and those of other packages.
 
 Each is a function of (X, y, seed, fdr) that returns the mask of the selected columns. Peers have
 their own defaults and the settings that their documentation recommends.
@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.stats import false_discovery_control
 from sklearn.linear_model import LassoCV
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, train_test_split
 
+from reproduction.benchmarks import pcm
+from reproduction.benchmarks.gcm import gcm
+from reproduction.benchmarks.paired import LEAST, MANY
+from reproduction.benchmarks.selection_designs import FRIEDMAN, LIANG, WIDE
 from reproduction.methods import N_TREES, random_forest
 from sobolev import HRTSelector, KnockoffSelector
 
@@ -24,7 +29,11 @@ Selector = Callable[[np.ndarray, np.ndarray, int, float], np.ndarray]
 
 @dataclass(frozen=True)
 class Method:
-    """A selector by name, and how many data sets it gets (``few``: by design; 0 leaves it out)."""
+    """A selector by name, and how many data sets it gets (``few``: by design; 0 leaves it out).
+
+    ``package`` is the module that is imported; ``requires`` is what to install if that has another
+    name.
+    """
 
     name: str
     select: Selector
@@ -32,6 +41,12 @@ class Method:
     seeds: int = 20
     few: Mapping[str, int] = field(default_factory=dict)
     why: str = ""  # why it is left out where it is
+    requires: str = ""
+
+    @property
+    def distribution(self) -> str:
+        """The name of the package in the registry."""
+        return self.requires or self.package
 
     def seeds_on(self, design: str) -> int:
         return self.few.get(design, self.seeds)
@@ -42,7 +57,7 @@ class Method:
             with quietly():
                 importlib.import_module(self.package)
         except ImportError as error:
-            return f"not installed (`pip install {self.package}`): {error}"
+            return f"not installed (`pip install {self.distribution}`): {error}"
         return ""
 
 
@@ -66,6 +81,10 @@ def global_seed(seed: int) -> Iterator[None]:
 
 def hrt(X: np.ndarray, y: np.ndarray, seed: int, fdr: float) -> np.ndarray:
     return HRTSelector(fdr=fdr, random_state=seed).fit(X, y).support_
+
+
+def hrt_lasso(X: np.ndarray, y: np.ndarray, seed: int, fdr: float) -> np.ndarray:
+    return HRTSelector(LassoCV(), fdr=fdr, random_state=seed).fit(X, y).support_
 
 
 def knockoffs(X: np.ndarray, y: np.ndarray, seed: int, fdr: float) -> np.ndarray:
@@ -123,6 +142,16 @@ def cfi_folds(X: np.ndarray, y: np.ndarray, seed: int, fdr: float) -> np.ndarray
     return importance.fdr_selection(fdr) != 0
 
 
+def loco_folds(X: np.ndarray, y: np.ndarray, seed: int, fdr: float) -> np.ndarray:
+    """Forests of five folds with and without each column, and the corrected t-test across them."""
+    from hidimstat import LOCOCV
+
+    folds = KFold(5, shuffle=True, random_state=seed)
+    importance = LOCOCV(random_forest(N_TREES, seed), folds)
+    importance.fit_importance(X, y)
+    return importance.fdr_selection(fdr) != 0
+
+
 def knockpy(statistic: str) -> Selector:
     """Gaussian knockoffs with one of knockpy's statistics."""
 
@@ -141,20 +170,84 @@ def knockpy(statistic: str) -> Selector:
     return select
 
 
+def fippy_cfi(X: np.ndarray, y: np.ndarray, seed: int, fdr: float) -> np.ndarray:
+    """A forest on four fifths of the rows, ten Gaussian draws of each column on the others."""
+    import pandas as pd
+    from fippy import Explainer
+    from fippy.losses import squared_error
+    from fippy.samplers import GaussianSampler
+
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    train, test, y_train, y_test = train_test_split(table, y, test_size=0.2, random_state=seed)
+    forest = random_forest(N_TREES, seed).fit(train, y_train)
+    with global_seed(seed):
+        explainer = Explainer(
+            forest.predict, train, loss=squared_error, sampler=GaussianSampler(train)
+        )
+        scores = explainer.cfi(test, y_test, n_repeats=10)
+        varying = np.nanmean(scores.scores[0], axis=0).std(axis=0) > 0
+        found = np.ones(X.shape[1])
+        if varying.any():  # its test raises an error for a column that the forest does not use
+            names = [name for name, each in zip(table.columns, varying, strict=True) if each]
+            scores.scores = scores.scores[..., varying]
+            scores.feature_names = names
+            found[varying] = scores.test(method="t", alternative="greater")["p_value"]
+    return false_discovery_control(found) <= fdr
+
+
+def double_lasso(X: np.ndarray, y: np.ndarray, seed: int, fdr: float) -> np.ndarray:
+    """A partially linear model for each column in turn, Benjamini-Hochberg on its p-values."""
+    import doubleml
+
+    found = np.ones(X.shape[1])
+    for j in np.flatnonzero(np.ptp(X, axis=0) > 0):
+        data = doubleml.DoubleMLData.from_arrays(np.delete(X, j, axis=1), y, X[:, j])
+        with global_seed(seed):
+            model = doubleml.DoubleMLPLR(data, ml_l=LassoCV(), ml_m=LassoCV())
+            found[j] = model.fit().pval[0]
+    return false_discovery_control(found) <= fdr
+
+
 REFERENCE = "HRTSelector"
-LIANG = "Liang, 40 of 500, n = 500"
-SLOW = "to keep the whole run under an hour"
+
+
+WHY = f"models of each of so many columns, {LEAST} data sets would take hours"
+
+
+def _of(package: str, requires: str = "") -> Callable[..., Method]:
+    """Makes the methods of a package."""
+
+    def method(
+        name: str, select: Selector, *, fast: bool = False, without: Sequence[str] = ()
+    ) -> Method:
+        few, why = dict.fromkeys(without, 0), WHY if without else ""
+        return Method(name, select, package, MANY if fast else LEAST, few, why, requires)
+
+    return method
+
+
+_ours, _hidimstat, _knockpy = _of("sobolev"), _of("hidimstat"), _of("knockpy")
+_sklearn = _of("sklearn", "scikit-learn")
 METHODS = (
-    Method(REFERENCE, hrt),
-    Method("KnockoffSelector", knockoffs),
-    Method("KnockoffSelector, lasso", knockoffs_lasso),
-    Method("hidimstat d0CRT", d0crt(10), "hidimstat", 20, {LIANG: 2}),
-    Method("hidimstat d0CRT, no screening", d0crt(None), "hidimstat", 4, {LIANG: 0}, SLOW),
-    Method("hidimstat d0CRT, forest", d0crt(None, forest=True), "hidimstat", 3, {LIANG: 0}, SLOW),
-    Method("hidimstat knockoffs", hidimstat_knockoffs, "hidimstat", 8, {LIANG: 2}),
-    Method("hidimstat CFI, forest, one split", cfi, "hidimstat", 10, {LIANG: 2}),
-    Method("hidimstat CFI, forest, five folds", cfi_folds, "hidimstat", 4, {LIANG: 0}, SLOW),
-    Method("knockpy, lasso", knockpy("lasso"), "knockpy"),
-    Method("knockpy, random forest", knockpy("randomforest"), "knockpy", 20, {LIANG: 10}),
-    Method("knockpy, deepPINK", knockpy("deeppink"), "knockpy", 10, {LIANG: 3}),
+    _ours(REFERENCE, hrt, fast=True),
+    _ours("HRTSelector, lasso", hrt_lasso, fast=True),
+    _ours("KnockoffSelector", knockoffs, fast=True),
+    _ours("KnockoffSelector, lasso", knockoffs_lasso, fast=True),
+    _hidimstat("hidimstat d0CRT", d0crt(10)),
+    _hidimstat("hidimstat d0CRT, no screening", d0crt(None), without=[LIANG]),
+    _hidimstat("hidimstat d0CRT, forest", d0crt(None, forest=True), without=WIDE),
+    _hidimstat("hidimstat knockoffs", hidimstat_knockoffs),
+    _hidimstat("hidimstat CFI, forest, one split", cfi),
+    _hidimstat("hidimstat CFI-CV, forest", cfi_folds, without=WIDE),
+    _hidimstat("hidimstat LOCO-CV, forest", loco_folds, without=[*WIDE, *FRIEDMAN]),
+    _knockpy("knockpy, lasso", knockpy("lasso"), fast=True),
+    _knockpy("knockpy, random forest", knockpy("randomforest"), fast=True),
+    _knockpy("knockpy, deepPINK", knockpy("deeppink"), fast=True),
+    _knockpy("knockpy, masked likelihood ratio", knockpy("mlr"), fast=True),
+    _knockpy("knockpy, masked likelihood ratio, splines", knockpy("mlr_spline")),
+    _of("fippy")("fippy CFI, forest", fippy_cfi),
+    _of("doubleml")("DoubleML, lasso", double_lasso, without=WIDE),
+    _sklearn("GCM, forest", gcm, without=WIDE),
+    _sklearn("PCM, forest", pcm.pcm(pcm.FOREST), without=WIDE),
+    _sklearn("PCM, boosting", pcm.pcm(pcm.BOOSTING), without=WIDE),
 )
