@@ -352,7 +352,9 @@ def _check_response(response: Response) -> None:
     for name, kind, column in zip(names, response.kinds, columns, strict=True):
         values = np.unique(column)
         if values.size < 2:
-            raise ValueError(f"target {name!r} has one value only, {values[0]!r}; it must vary.")
+            raise ValueError(
+                f"target {name!r} has one value only, {values[0].item()!r}; it must vary."
+            )
         most = most_categories(column.size)
         if kind == "classes" and values.size > most:
             raise ValueError(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from sobolev.tables.formats import PARQUET, TEXT, check_file, first_line, open_table, suffixes
+from sobolev.tables.formats import PARQUET, TEXT, arrow_file, check_file, open_table, suffixes
 from sobolev.tables.text import read_text, refuse_duplicates
 
 
@@ -77,21 +77,13 @@ def _read_arrow(path: Path, kind: str, packed: str) -> pd.DataFrame:
         from pyarrow import feather, parquet
     except ImportError as error:
         raise ImportError(f"reading {kind} files needs pyarrow: pip install pyarrow") from error
-    try:
-        with open_table(path, packed) as stream:
-            source = pyarrow.BufferReader(stream.read())
-            # Not by path: "a=b" in the name of a folder would become a column.
-            read = parquet.read_table if kind in PARQUET else feather.read_table
-            table = read(source)
-    except (pyarrow.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise ValueError(
-            f"{path.name!r} cannot be read as {kind[1:]}; it is cut short or of another kind "
-            f"({first_line(error)})."
-        ) from error
+    with arrow_file(path, kind), open_table(path, packed) as stream:
+        source = pyarrow.BufferReader(stream.read())
+        # Not by path: "a=b" in the name of a folder would become a column.
+        table = (parquet.read_table if kind in PARQUET else feather.read_table)(source)
     refuse_duplicates(path, list(table.column_names))
-    frame = table.to_pandas()
+    with arrow_file(path, kind):
+        frame = table.to_pandas()
     if not isinstance(frame.index, pd.RangeIndex) and any(frame.index.names):
         frame = frame.reset_index()
     return frame.reset_index(drop=True)

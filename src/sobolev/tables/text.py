@@ -6,12 +6,13 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pandas as pd
 
-from sobolev.tables.formats import TEXT, open_table
+from sobolev.tables.formats import TEXT, first_line, open_table
 from sobolev.tables.numerals import has_decimal_comma
 from sobolev.validation import list_some
 
@@ -44,11 +45,11 @@ def read_text(
     ``attrs`` of the table holds the decimal sign, and the number of fields "NA" in columns of text.
     """
     delimiter = TEXT[kind] if sep is None else NAMED.get(sep.lower(), sep)
-    if delimiter is not None and len(delimiter) != 1:
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '\r\n\0"'):
         raise ValueError(f"--sep {sep!r} must be one character, tab, comma, semicolon or space.")
     if decimal is not None and len(decimal) != 1:
         raise ValueError(f"--decimal {decimal!r} must be one character.")
-    try:
+    with explaining(path, encoding):
         spaces = kind in (".txt", ".dat")
         detected, delimiter, names = examine(path, packed, encoding, delimiter, spaces=spaces)
         if decimal == delimiter:
@@ -67,6 +68,13 @@ def read_text(
             frame.attrs["NA"] = {name: int((raw[name] == "NA").sum()) for name in holed}
         frame.attrs["decimal"] = decimal or "."
         return frame
+
+
+@contextmanager
+def explaining(path: Path, encoding: str | None = None) -> Iterator[None]:
+    """Raise an error that names the file and the remedy if it cannot be read as text."""
+    try:
+        yield
     except UnicodeDecodeError as error:
         asked = f"--encoding {encoding}" if encoding else "UTF-8"
         raise ValueError(
@@ -79,10 +87,10 @@ def read_text(
         raise ValueError(
             f"--encoding {encoding!r} is unknown; use utf-8, latin-1, cp1252 or utf-16."
         ) from error
-    except (csv.Error, pd.errors.ParserError) as error:
+    except (csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ValueError(
-            f"{path.name!r} cannot be split into columns ({error}); look for a quote that is not "
-            "closed."
+            f"{path.name!r} cannot be split into columns ({first_line(error)}); look for a "
+            "quote that is not closed."
         ) from error
 
 
@@ -184,4 +192,6 @@ def _check_rows(path: Path, names: list[str], rows: Iterator[tuple[int, list[str
             )
     if count == 0:
         raise ValueError(f"{path.name!r} has a header but no rows.")
-    return [name or f"column {j + 1}" for j, name in enumerate(names)]
+    named = [name or f"column {j + 1}" for j, name in enumerate(names)]
+    refuse_duplicates(path, named)
+    return named
