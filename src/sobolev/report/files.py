@@ -100,8 +100,8 @@ def write_result(result: SelectionResult, folder: str | Path) -> dict[str, Path]
         The files by name.
     """
     contents = {
+        "result.json": result_json(result),  # first: it says whose folder this is
         "selection.csv": result_csv(result),
-        "result.json": result_json(result),
         "report.html": render_report(result),
     }
     return {name: write_atomic(Path(folder) / name, text) for name, text in contents.items()}
