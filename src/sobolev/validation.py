@@ -11,6 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
+from sobolev._memory import check_memory
 from sobolev._typing import AnyArray, Array, Index
 
 MIN_ROWS = 4
@@ -78,6 +79,7 @@ def validate_training(
             f"n_samples = {used} is too few (1 sample to {MIN_ROWS - 1} samples cannot show "
             f"dependence); at least {MIN_ROWS} rows of positive weight are needed."
         )
+    check_memory(*X.shape)
     return X, y, weights / weights.sum()
 
 
