@@ -53,6 +53,22 @@ def check_memory(n: int, d: int, *, pairs: bool = False) -> None:
         )
 
 
+def check_table(name: str, n_bytes: int) -> None:
+    """Raise an error if a table of so many bytes, as text or as numbers, does not fit in memory.
+
+    A small archive can hold a huge table, so the size of the file says nothing.
+    """
+    if n_bytes < CHECKED_BYTES:
+        return
+    free = free_bytes()
+    if free is not None and n_bytes > free:
+        raise MemoryError(
+            f"{name!r} holds a table of about {n_bytes / 2**30:.2g} GiB, but "
+            f"{free / 2**30:.2g} GiB of memory are free; use sobolev.streaming.fit_stream, or "
+            "fewer columns."
+        )
+
+
 def free_bytes() -> int | None:
     """Memory that this process may still take: the least of all limits; None if none is known."""
     found = [_of_system(), _of_container(), _of_process()]

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, TextIO
 
 import pandas as pd
 
+from sobolev._memory import check_table
 from sobolev.tables.formats import TEXT, first_line, open_table
 from sobolev.tables.numerals import has_decimal_comma
 from sobolev.validation import list_some
@@ -127,13 +128,16 @@ def examine(
         if delimiter is None:
             delimiter = sniff(sample.decode(encoding, errors="replace"), spaces=spaces)
     with open_table(path, packed) as stream:
-        rows = _rows(stream, encoding, delimiter)
+        text = io.TextIOWrapper(stream, encoding=encoding, newline="")
+        rows = _rows(text, delimiter)
         header = next(rows, None)
         if header is None:
             raise ValueError(f"{path.name!r} is empty.")
         names = [name.strip() for name in header[1]]
         refuse_duplicates(path, names)
-        return encoding, delimiter, _check_rows(path, names, rows)
+        names = _check_rows(path, names, rows)
+        check_table(path.name, stream.tell())
+        return encoding, delimiter, names
 
 
 def sniff(sample: str, *, spaces: bool = False) -> str:
@@ -162,9 +166,8 @@ def sniff(sample: str, *, spaces: bool = False) -> str:
     return " " if spaces and score(" ")[1] >= 2 else ","
 
 
-def _rows(stream: BinaryIO, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Lines that are not blank, with line numbers."""
-    text = io.TextIOWrapper(stream, encoding=encoding, newline="")
     reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
     return ((reader.line_num, row) for row in reader if row and (len(row) > 1 or row[0].strip()))
 
