@@ -102,6 +102,18 @@ def test_missing_first_cells_and_large_whole_numbers():
     assert list(data.variables) == ["a", "b"]
 
 
+def test_blank_rows_before_a_category_with_gaps():
+    rng = np.random.default_rng(0)
+    sex = pd.Series(["f", "m", None, "f"] * 10)
+    y = pd.Series(rng.standard_normal(40))
+    blank = pd.DataFrame({"sex": [None] * 3, "y": [np.nan] * 3})
+    frame = pd.concat([blank, pd.DataFrame({"sex": sex, "y": y})], ignore_index=True)
+    data = prepare(frame, "y")
+    assert data.rows.tolist() == list(range(3, 43))
+    np.testing.assert_array_equal(data.y, y)
+    np.testing.assert_array_equal(data.X["sex=m"], sex.map({"f": 0.0, "m": 1.0}))
+
+
 def test_a_constant_target_is_shown_as_the_user_wrote_it():
     frame = pd.DataFrame({"a": np.random.default_rng(0).standard_normal(20), "y": 1.0})
     with pytest.raises(ValueError, match=r"one value only, 1\.0;"):
