@@ -334,7 +334,8 @@ def _column_array(column: Any) -> AnyArray:
                 f"y has missing values (first in row {missing.index(True)}); drop these rows."
             )
         if all(isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for v in array):
-            return np.array(array.tolist())
+            numbers = np.array(array.tolist())
+            return numbers.astype(float) if numbers.dtype.kind == "O" else numbers
         if any(hasattr(v, "isoformat") for v in array):
             raise ValueError(_DATES)
     return array

@@ -68,6 +68,12 @@ def test_a_response_beyond_all_bounds():
         TargetEncoder("regression").fit(y)
 
 
+def test_whole_numbers_beyond_64_bits():
+    assert TargetEncoder().fit([10**30, 2 * 10**30, 4 * 10**30]).classes_ is None
+    with pytest.raises(ValueError, match="constant|one class"):
+        TargetEncoder("typed").fit(np.array([10**30] * 4, dtype=object))
+
+
 def test_weights_whose_sum_overflows():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 2))
