@@ -70,7 +70,7 @@ def test_a_response_beyond_all_bounds():
 
 def test_whole_numbers_beyond_64_bits():
     assert TargetEncoder().fit([10**30, 2 * 10**30, 4 * 10**30]).classes_ is None
-    with pytest.raises(ValueError, match="constant|one class"):
+    with pytest.raises(ValueError, match=r"constant|one class"):
         TargetEncoder("typed").fit(np.array([10**30] * 4, dtype=object))
 
 
