@@ -29,6 +29,8 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # a full disk may be reported only here
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:

@@ -354,10 +354,8 @@ def _is_structured(y: Any) -> bool:
 
 def _read_survival(y: Any, names: tuple[str, ...]) -> Response:
     if _is_structured(y):
-        columns = [np.asarray(y[name]) for name in y.dtype.names]
-    else:
-        y = plain_target(y)
-        columns = as_columns(y)
+        y = pd.DataFrame({name: y[name] for name in y.dtype.names})
+    columns = as_columns(y)
     if len(columns) != 2:
         raise ValueError(
             f'response="survival" needs two columns, time and event; y has {len(columns)}.'

@@ -22,7 +22,7 @@ from sobolev._parameters import check_option
 from sobolev._standardize import NormalScores, has_heavy_tails
 from sobolev._typing import AnyArray, Array
 from sobolev.exceptions import TargetError
-from sobolev.validation import plain_target
+from sobolev.validation import LARGEST, plain_target
 
 # Integers are labels only if they are the codes 0, 1, ... of at most so many classes, each with at
 # least this share of the rows. Counts and grades seldom are: large counts are rare, grades begin
@@ -30,6 +30,7 @@ from sobolev.validation import plain_target
 MAX_CODES, MIN_CODE_SHARE = 10, 0.05
 TARGET_TYPES = ("auto", "regression", "classification", "typed")
 _RANK_TOL = 1e-9
+_DATES = "y contains dates or durations; convert them to numbers first."
 
 
 @dataclass
@@ -306,7 +307,11 @@ def whitener(covariance: Array) -> Array:
 def as_columns(y: Any) -> list[AnyArray]:
     """Split y into columns, each with its own type; objects become numbers if all of them are."""
     y = plain_target(y)
+    if not len(y):
+        raise ValueError("y has no rows.")
     if hasattr(y, "columns"):  # a DataFrame: types differ by column
+        if not y.shape[1]:
+            raise ValueError("y has no columns.")
         return [_column_array(plain_target(y.iloc[:, i])) for i in range(y.shape[1])]
     array = np.asarray(y)
     if array.ndim == 1:
@@ -321,7 +326,7 @@ def _column_array(column: Any) -> AnyArray:
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: y contains complex numbers.")
     if array.dtype.kind in "mM":
-        raise ValueError("y contains dates or durations; convert them to numbers first.")
+        raise ValueError(_DATES)
     if array.dtype.kind == "O":
         missing = pd.isna(array).tolist()
         if any(missing):
@@ -329,15 +334,19 @@ def _column_array(column: Any) -> AnyArray:
                 f"y has missing values (first in row {missing.index(True)}); drop these rows."
             )
         if all(isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for v in array):
-            return np.array(array.tolist())
+            numbers = np.array(array.tolist())
+            return numbers.astype(float) if numbers.dtype.kind == "O" else numbers
+        if any(hasattr(v, "isoformat") for v in array):
+            raise ValueError(_DATES)
     return array
 
 
 def as_labels(column: AnyArray) -> AnyArray:
-    """Labels that can be sorted; labels of mixed types become text."""
+    """Labels that can be sorted; labels of mixed types and other objects become text."""
     if column.dtype.kind == "O":
         kinds = {type(v) for v in column}
-        return np.array(column.tolist() if len(kinds) == 1 else [str(v) for v in column])
+        is_plain = len(kinds) == 1 and kinds <= {str, bytes, bool, int, float}
+        return np.array(column.tolist() if is_plain else [str(v) for v in column])
     if column.dtype.kind == "f":
         return finite_numbers(column, "y")
     return column
@@ -349,11 +358,12 @@ def finite_numbers(column: AnyArray, name: str) -> Array:
         numbers = column.astype(float)
     except (TypeError, ValueError):
         raise ValueError(f'{name} holds text, not numbers; use target="classification".') from None
-    bad = ~np.isfinite(numbers)
+    bad = ~(np.abs(numbers) <= LARGEST)
     if bad.any():
+        kind = f"numbers beyond {LARGEST:g}" if np.isfinite(numbers).all() else "NaN or infinity"
         raise ValueError(
-            f"{name} contains NaN or infinity in {int(bad.sum())} rows "
-            f"(first in row {int(bad.argmax())}); drop or impute them."
+            f"{name} contains {kind} in {int(bad.sum())} rows "
+            f"(first in row {int(bad.argmax())}); drop or correct them."
         )
     return numbers
 

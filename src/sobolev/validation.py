@@ -11,10 +11,14 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
+from sobolev._memory import check_memory
 from sobolev._typing import AnyArray, Array, Index
 
 MIN_ROWS = 4
 MIN_GROUPS = 4
+# Numbers beyond this, and columns below the other one, have squares and products that overflow or
+# vanish.
+LARGEST, SMALLEST = 1e100, 1e-100
 
 
 def validate_training(
@@ -64,16 +68,18 @@ def validate_training(
             "pass one response for each row."
         )
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if weights.sum() <= 0:
+    if not (weights > 0).any():
         raise ValueError(
             "sample_weight is zero for all rows; at least one row needs a positive weight."
         )
+    weights = weights / weights.max()  # a sum of large weights overflows
     used = int(np.count_nonzero(weights))
     if used < MIN_ROWS:
         raise ValueError(
             f"n_samples = {used} is too few (1 sample to {MIN_ROWS - 1} samples cannot show "
             f"dependence); at least {MIN_ROWS} rows of positive weight are needed."
         )
+    check_memory(*X.shape)
     return X, y, weights / weights.sum()
 
 
@@ -87,6 +93,8 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, gaps: bool = False) ->
             "Sparse X is not supported, since kernels and gradients are dense; pass X.toarray(), "
             "or reduce the number of columns first."
         )
+    if len(getattr(X, "columns", "X")) == 0:
+        raise ValueError("X has no columns.")
     reject_repeated_names(X)
     reject_text_columns(X)
     try:
@@ -104,6 +112,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, gaps: bool = False) ->
             raise
         raise ValueError(not_numbers(_text_positions(X))) from error
     reject_non_finite(checked, X, gaps=gaps)
+    reject_extreme(checked, X, small=reset)
     return checked
 
 
@@ -228,6 +237,22 @@ def reject_non_finite(X: Array, original: Any, *, gaps: bool = False) -> None:
     raise ValueError(
         f"Input X contains {kind} ({accepted}) in {shown}; {remedy} these values first."
     )
+
+
+def reject_extreme(X: Array, original: Any, *, small: bool) -> None:
+    """Raise an error that names the columns with numbers that are too large to be multiplied.
+
+    With ``small``, also the columns whose numbers are all too small.
+    """
+    size = np.maximum(np.fmax.reduce(X, axis=0), -np.fmin.reduce(X, axis=0))
+    columns = np.flatnonzero((size > LARGEST) | (small & (size > 0) & (size < SMALLEST)))
+    if columns.size:
+        names = column_names(original, X.shape[1])
+        shown = list_some([f"{names[j]} (up to {size[j]:.1g})" for j in columns])
+        raise ValueError(
+            f"X contains numbers of extreme size in {shown}; rescale the column, or correct the "
+            "values if they mark missing cells."
+        )
 
 
 def list_some(names: Sequence[str], most: int = 5, between: str = ", ") -> str:

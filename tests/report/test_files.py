@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from sobolev.report import COLUMNS, SCHEMA, Picture, render_report, write_result
 from sobolev.report.files import result_json
 from sobolev.report.result import plain
+from sobolev.tables.writing import with_formulas
 
 METHODS = ["hrt", "knockoffs", "rank"]
 
@@ -46,13 +47,14 @@ def test_the_three_files_hold_the_result(make_result, tmp_path, method):
 
 
 def test_names_survive_the_csv(make_result, tmp_path):
-    names = ['a "b", c', "=1+1", "line\nbreak", "é漢😀", "  blank ", "'x"]
+    names = ['a "b", c', "=1+1", "'=x", "-1", "@a", "line\nbreak", "é漢😀", "  blank ", "'x"]
     result = make_result(names=names)
     written = write_result(result, tmp_path)
     table = pd.read_csv(
         written["selection.csv"], keep_default_na=False, float_precision="round_trip"
     )
-    assert list(table["feature"]) == list(result.table["feature"])
+    assert not table["feature"].str.match(r"[=+\-@\t\r]").any()
+    assert list(with_formulas(table)["feature"]) == list(result.table["feature"])
 
 
 def test_what_is_missing_or_infinite_is_null(make_result):

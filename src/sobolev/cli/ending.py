@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 
 import typer
 
 BAD_INPUT, INTERRUPTED = 2, 130
+MISTAKES = (ValueError, TypeError, OSError, ImportError, ArithmeticError, MemoryError)
 
 
 def one_line(text: str) -> str:
@@ -33,7 +35,7 @@ def ending_cleanly() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         raise
-    except (ValueError, TypeError, OSError, ImportError, ArithmeticError, MemoryError) as error:
+    except (*MISTAKES, BrokenExecutor) as error:
         typer.echo(f"sobolev: {one_line(describe(error))}", err=True)
         raise typer.Exit(BAD_INPUT) from None
 
@@ -44,5 +46,10 @@ def describe(error: BaseException) -> str:
         where = f": {error.filename}" if error.filename is not None else ""
         return f"{error.strerror}{where}"
     if isinstance(error, MemoryError):
-        return "not enough memory for a table of this size; use fewer rows or columns"
+        return str(error) or "not enough memory for a table of this size; use fewer columns"
+    if isinstance(error, BrokenExecutor):
+        return (
+            "a worker process was killed, perhaps for lack of memory; what is done is kept, and "
+            "the same command with --n-jobs 1 goes on with less memory"
+        )
     return str(error) or type(error).__name__

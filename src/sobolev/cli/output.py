@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sobolev._files import write_atomic
+from sobolev.inference.audit_log import has_runs
 from sobolev.report import SelectionResult, write_result
 
 FILES = ("selection.csv", "result.json", "report.html")
@@ -96,7 +97,8 @@ def marking(log: Path | None, command: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if not log.exists():  # nothing to continue
+        if not has_runs(log):  # nothing to continue
+            log.unlink(missing_ok=True)
             mark.unlink(missing_ok=True)
             _remove_empty(made)
         raise

@@ -21,7 +21,7 @@ from sobolev.exceptions import ConstantColumnWarning, TargetError
 from sobolev.inference import AuditChoice, Forward, HRTSelector, Split, audit_and_choose
 from sobolev.inference.auditing import attempt_path
 from sobolev.report import SelectionResult, make_result
-from sobolev.report.files import result_json
+from sobolev.report.files import result_csv, result_json
 from sobolev.report.making import sentence
 from sobolev.tables import Prepared, prepare, read_table
 from sobolev.tables.columns import MOST_CATEGORIES
@@ -299,6 +299,6 @@ def show(result: SelectionResult, format: str) -> None:
     if format == "json":
         typer.echo(result_json(result), nl=False)
     elif format == "csv":
-        typer.echo(result.table.to_csv(index=False), nl=False)
+        typer.echo(result_csv(result), nl=False)
     else:
         print_table(result)

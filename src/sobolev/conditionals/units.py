@@ -31,7 +31,7 @@ from sobolev.conditionals._checks import unit_norm
 from sobolev.conditionals.base import MAX_CATEGORIES
 from sobolev.conditionals.ridge import GramInverse
 from sobolev.criterion import disjoint_groups
-from sobolev.validation import reject_non_finite
+from sobolev.validation import reject_extreme, reject_non_finite
 
 # Absolute correlation of the scores of copies, which differ in no rank.
 COPY = 1 - 1e-9
@@ -137,8 +137,11 @@ def find_units(X: Any, groups: Any = None, *, names: Sequence[str] | None = None
     table = np.asarray(X, dtype=float)
     if table.ndim != 2:
         raise ValueError(f"X has the shape {table.shape}; pass a table with rows and columns.")
-    reject_non_finite(table, X)
     n, d = table.shape
+    if not n:
+        raise ValueError("X has no rows.")
+    reject_non_finite(table, X)
+    reject_extreme(table, X, small=True)
     names = [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
     if len(names) != d:
         raise ValueError(f"names has {len(names)} entries, but X has {d} columns.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from numbers import Real
 from pathlib import Path
@@ -24,7 +26,7 @@ class AuditLog:
     """Finished runs on disk.
 
     The first line holds the fingerprint of the audit and its seed, every other line one run. A line
-    that a killed program left unfinished is dropped.
+    that a killed program left unfinished, or that is no run, is dropped.
 
     Parameters
     ----------
@@ -49,8 +51,7 @@ class AuditLog:
                 )
             seed = int(head["seed"])
         self.seed = int(np.random.default_rng().integers(2**63)) if seed is None else seed
-        runs = {int(line["number"]): AuditRun.from_dict(line) for line in lines[1:]}
-        self.runs = list(runs.values())
+        self.runs = list({run.number: run for run in _runs(lines[1:])}.values())
         if self.path is not None:
             head = {"audit": SCHEMA, "fingerprint": fingerprint, "seed": self.seed}
             kept = [head, *map(asdict, self.runs)]
@@ -62,6 +63,11 @@ class AuditLog:
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(_line(asdict(run)))
+
+
+def has_runs(path: Path) -> bool:
+    """Whether a file keeps a finished run."""
+    return any(True for _ in _runs(_lines(path)[1:]))
 
 
 def fingerprint(
@@ -102,6 +108,13 @@ def _shown(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return str([_shown(item) for item in value])
     return type(value).__name__
+
+
+def _runs(lines: list[dict[str, Any]]) -> Iterator[AuditRun]:
+    """The lines that hold a run."""
+    for line in lines:
+        with suppress(ValueError):
+            yield AuditRun.from_dict(line)
 
 
 def _line(content: dict[str, Any]) -> str:

@@ -79,8 +79,26 @@ class AuditRun:
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> AuditRun:
         """From what ``dataclasses.asdict`` gave, after JSON."""
-        lists = {name: tuple(found[name]) for name in ("false", "null_counts")}
-        return cls(**(found | lists))
+        try:
+            lists = {name: tuple(found[name]) for name in ("false", "null_counts")}
+            run = cls(**(found | lists))
+        except (KeyError, TypeError) as error:
+            raise ValueError("this is not a run of an audit.") from error
+        if not run._is_possible():
+            raise ValueError("this run of an audit holds impossible numbers.")
+        return run
+
+    def _is_possible(self) -> bool:
+        """Whether the fields have the right types, and the counts fit each other."""
+        counts = (self.number, self.n_active, self.n_true, self.n_selected, self.n_null)
+        return (
+            isinstance(self.kind, str)
+            and all(isinstance(name, str) for name in self.false)
+            and all(type(k) is int and 0 <= k < 2**63 for k in (*counts, *self.null_counts))
+            and len(self.false) <= self.n_selected <= len(self.false) + self.n_true
+            and len(self.null_counts) == (len(LEVELS) if self.n_null else 0)
+            and all(k <= self.n_null for k in self.null_counts)
+        )
 
 
 @dataclass(frozen=True)
@@ -285,17 +303,18 @@ class AuditResult:
     @classmethod
     def from_json(cls, text: str) -> AuditResult:
         """The result that :meth:`to_json` wrote."""
-        found = json.loads(text)
-        if not isinstance(found, dict) or found.get("schema") != SCHEMA or "runs" not in found:
-            raise ValueError(f"this is not the JSON of an audit with schema {SCHEMA}.")
-        derived = ("fdp", "power")
-        runs = [{k: v for k, v in run.items() if k not in derived} for run in found["runs"]]
-        return cls(
-            level=found["level"],
-            runs=tuple(AuditRun.from_dict(run) for run in runs),
-            signal_to_noise=found["signal_to_noise"],
-            selector=found["selector"],
-        )
+        foreign = ValueError(f"this is not the JSON of an audit with schema {SCHEMA}.")
+        try:
+            found = json.loads(text)
+            derived = ("fdp", "power")
+            runs = [{k: v for k, v in run.items() if k not in derived} for run in found["runs"]]
+            level, ratio = float(found["level"]), float(found["signal_to_noise"])
+            schema, selector = found["schema"], str(found["selector"])
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise foreign from error
+        if schema != SCHEMA or not runs or not 0 < level <= 1 or not np.isfinite(ratio):
+            raise foreign
+        return cls(level, tuple(map(AuditRun.from_dict, runs)), ratio, selector)
 
     def _fdps(self) -> Array:
         return np.array([run.fdp for run in self.runs])

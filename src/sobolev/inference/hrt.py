@@ -15,6 +15,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sobolev._memory import check_memory
 from sobolev._parameters import check_count, check_fraction, check_option
 from sobolev._progress import Progress
 from sobolev._random import RandomState, check_generator
@@ -492,6 +493,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         X, self.response_, weights, n_train = read_training(
             self, X, y, kind, holdout, sample_weight
         )
+        check_memory(*X.shape, pairs=True)
         if np.isnan(X).any() and resolve_pvalue(self.pvalue).needs_distribution:
             raise ValueError(
                 f"pvalue={self.pvalue!r} needs tables without missing cells; fill them in, drop "

@@ -42,6 +42,8 @@ def qvalues(pvalues: Array, procedure: str = "bh", n_tests: int | None = None) -
     found = np.full(pvalues.shape, np.nan)
     tested = np.isfinite(pvalues)
     p = pvalues[tested]
+    if ((p < 0) | (p > 1)).any() or np.isinf(pvalues).any():
+        raise ValueError("pvalues must lie in [0, 1], or be NaN for hypotheses not tested.")
     if not p.size:
         return found
     planned = np.append(p, np.ones(max(0, (n_tests or 0) - p.size)))

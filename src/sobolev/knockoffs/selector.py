@@ -14,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from sobolev._memory import check_memory
 from sobolev._parameters import check_count, check_fraction
 from sobolev._progress import Progress
 from sobolev._random import RandomState, spawn
@@ -256,6 +257,7 @@ class KnockoffSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         _refuse_groups(groups)
         kind = allowed_kind(self.estimator, self.response)
         X, self.response_, weights, _ = read_training(self, X, y, kind, None, sample_weight)
+        check_memory(*X.shape, pairs=True)
         y = self.response_.values
         self.missing_ = np.isnan(X).mean(axis=0)
         generators = spawn(self.random_state, self.n_draws)

@@ -11,6 +11,7 @@ from sobolev._files import write_atomic
 from sobolev.report.html import render_report
 from sobolev.report.making import make_result
 from sobolev.report.result import COLUMNS, SCHEMA, SelectionResult, plain
+from sobolev.tables.writing import without_formulas
 
 if TYPE_CHECKING:
     from sobolev.inference import AuditResult
@@ -82,9 +83,10 @@ def write_report(
 def write_result(result: SelectionResult, folder: str | Path) -> dict[str, Path]:
     """Write ``selection.csv``, ``result.json`` and ``report.html``.
 
-    All three are rendered before the first is written, and each appears whole or not at all. The
-    names in ``selection.csv`` are those of the data, so that tables can be joined by them; the
-    download in the report guards against formulas, because it is opened in spreadsheets.
+    All three are rendered before the first is written, and each appears whole or not at all. In
+    ``selection.csv`` a name that a spreadsheet would run as a formula, such as "=1+1", has an
+    apostrophe before it; :func:`sobolev.tables.writing.with_formulas` gives the names of the data,
+    which ``result.json`` has as they are.
 
     Parameters
     ----------
@@ -98,11 +100,16 @@ def write_result(result: SelectionResult, folder: str | Path) -> dict[str, Path]
         The files by name.
     """
     contents = {
-        "selection.csv": result.table[list(COLUMNS)].to_csv(index=False),
-        "result.json": result_json(result),
+        "result.json": result_json(result),  # first: it says whose folder this is
+        "selection.csv": result_csv(result),
         "report.html": render_report(result),
     }
     return {name: write_atomic(Path(folder) / name, text) for name, text in contents.items()}
+
+
+def result_csv(result: SelectionResult) -> str:
+    """The table as CSV, without formulas; see :func:`write_result`."""
+    return without_formulas(result.table[list(COLUMNS)]).to_csv(index=False)
 
 
 def result_json(result: SelectionResult) -> str:

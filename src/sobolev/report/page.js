@@ -200,7 +200,7 @@ function showTable() {
 
 /** Names that a spreadsheet would run as a formula get an apostrophe; others stay. */
 function csvText(value) {
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  const text = /^'*[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

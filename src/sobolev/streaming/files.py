@@ -17,9 +17,17 @@ import pandas as pd
 
 from sobolev._typing import Array
 from sobolev.streaming.chunks import Chunk, LocalSource, default_rows, make_chunk, other_columns
-from sobolev.tables.formats import KNOWN, PARQUET, TEXT, check_file, open_table, suffixes
+from sobolev.tables.formats import (
+    KNOWN,
+    PARQUET,
+    TEXT,
+    arrow_file,
+    check_file,
+    open_table,
+    suffixes,
+)
 from sobolev.tables.names import hint
-from sobolev.tables.text import EXACT_NUMBERS, MARKS, SAMPLE, refuse_duplicates, sniff
+from sobolev.tables.text import EXACT_NUMBERS, MARKS, SAMPLE, explaining, refuse_duplicates, sniff
 from sobolev.validation import not_numbers
 
 # Name that pandas gives to row labels without a name in a file; they are not a feature.
@@ -109,7 +117,10 @@ class TableSource(NamedSource):
         self.files = find_files(path)
         if weight is None and all(suffixes(file)[0] in PARQUET for file in self.files):
             parquet = _pyarrow("parquet")
-            self.n_rows = sum(parquet.read_metadata(file).num_rows for file in self.files)
+            self.n_rows = 0
+            for file in self.files:
+                with arrow_file(file, suffixes(file)[0]):
+                    self.n_rows += parquet.read_metadata(file).num_rows
 
     def pieces(self) -> Iterator[tuple[Any, str]]:
         """The pieces of one file after the other."""
@@ -117,11 +128,19 @@ class TableSource(NamedSource):
             kind, packed = suffixes(file)
             if kind in TEXT:
                 batches: Iterator[Any] = self._text(file, kind, packed)
-            elif kind in PARQUET:
-                batches = self._parquet(file)
             else:
-                batches = self._feather(file)
+                batches = self._arrow(file, kind)
             yield from ((batch, repr(file.name)) for batch in batches)
+
+    def _arrow(self, file: Path, kind: str) -> Iterator[Any]:
+        batches = self._parquet(file) if kind in PARQUET else self._feather(file)
+        while True:
+            with arrow_file(file, kind):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                frame = batch.to_pandas(ignore_metadata=True)
+            yield frame
 
     def _parquet(self, file: Path) -> Iterator[Any]:
         with _pyarrow("parquet").ParquetFile(file) as reader:
@@ -139,7 +158,7 @@ class TableSource(NamedSource):
         encoding = MARKS.get(sample[:2], "utf-8-sig")
         text = sample.decode(encoding, errors="replace")
         sep = TEXT[kind] or sniff(text, spaces=kind in (".txt", ".dat"))
-        with open_table(file, packed) as stream:
+        with explaining(file), open_table(file, packed) as stream:
             header = text.splitlines()[0] if text else ""
             frames = pd.read_csv(
                 io.TextIOWrapper(stream, encoding=encoding, newline=""),

@@ -14,7 +14,7 @@ from sobolev._standardize import Standardizer
 from sobolev._typing import Array
 from sobolev.streaming.chunks import Chunk
 from sobolev.streaming.response import ResponseMoments
-from sobolev.validation import reject_non_finite
+from sobolev.validation import reject_extreme, reject_non_finite
 
 # Number of rows whose deviations are computed at once, so that they stay in the cache.
 BLOCK_ROWS = 4096
@@ -125,7 +125,9 @@ class Summarise:
     def look(self, chunk: Chunk, start: int) -> Summary:
         """Check a chunk for NaN and compute its sums."""
         try:
-            reject_non_finite(chunk.X, SimpleNamespace(columns=chunk.names))
+            table = SimpleNamespace(columns=chunk.names)
+            reject_non_finite(chunk.X, table)
+            reject_extreme(chunk.X, table, small=False)
             response = ResponseMoments.of(chunk.y, chunk.weight, self.target_type)
         except ValueError as error:
             raise ValueError(f"{chunk.where}: {error}") from error

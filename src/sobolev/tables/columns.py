@@ -21,6 +21,8 @@ _DATE = (
 # Share of dates among the values of a text column of dates, and fewest distinct whole numbers such
 # as 20240131 that are dates.
 MOSTLY_DATES, MIN_DATES = 0.9, 10
+# Whole floats below this are exact.
+MOST_EXACT = 2.0**53
 FIRST_DATE, LAST_DATE = 18000101, 21001231
 
 
@@ -58,7 +60,7 @@ def _numbers_are_dates(column: pd.Series) -> bool:
     """Whether whole numbers are all dates such as 20240131."""
     low, high = FIRST_DATE, LAST_DATE
     first = column.iloc[0] if len(column) >= MIN_DATES else 0
-    if first < low or first > high:  # not so if it is missing
+    if not (pd.isna(first) or low <= first <= high):
         return False
     found = column.dropna().unique()
     if len(found) < MIN_DATES or found.min() < low or found.max() > high or (found % 1 != 0).any():
@@ -77,8 +79,10 @@ def numbers(column: pd.Series) -> Array:
 def labels(column: pd.Series) -> pd.Series:
     """A categorical column as stripped text; blank values are missing."""
     values = column
-    if pd.api.types.is_float_dtype(column.dtype) and (column.dropna() % 1 == 0).all():
-        values = column.astype("Int64")  # 2, not 2.0
+    if pd.api.types.is_float_dtype(column.dtype):
+        present = column.dropna()
+        if ((present % 1 == 0) & (present.abs() < MOST_EXACT)).all():
+            values = column.astype("Int64")  # 2, not 2.0
     texts = [
         None if gone else str(value).strip() or None
         for value, gone in zip(values.astype(object), column.isna(), strict=True)

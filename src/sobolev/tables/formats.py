@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import zipfile
 import zlib
@@ -20,6 +21,8 @@ PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow")
 KNOWN = (*TEXT, *PARQUET, *FEATHER)
 SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+# Errors of PyArrow in the face of a schema that makes no sense.
+DAMAGED_SCHEMA = (AttributeError, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError)
 DAMAGED = (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 
 
@@ -83,6 +86,22 @@ def open_table(path: Path, packed: str) -> Iterator[BinaryIO]:
         ) from error
 
 
+@contextmanager
+def arrow_file(path: Path, kind: str) -> Iterator[None]:
+    """Raise an error that names the file if PyArrow cannot read it."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (ArrowException, OSError, OverflowError, *DAMAGED_SCHEMA) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(
+            f"{path.name!r} cannot be read as {kind[1:]}; it is cut short or of another kind "
+            f"({first_line(error)})."
+        ) from error
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error message; the name of the error if it has none."""
     lines = str(error).strip().splitlines()
@@ -97,7 +116,11 @@ def _only_member(raw: Any) -> Iterator[Any]:
             raise ValueError(
                 f"the .zip file holds {len(inside)} files; it must hold one. Unpack it first."
             )
-        with archive.open(inside[0]) as stream:
+        try:
+            stream = archive.open(inside[0])
+        except (OSError, RuntimeError) as error:  # a wrong place or header, a password
+            raise zipfile.BadZipFile(str(error)) from error
+        with stream:
             yield stream
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from sobolev._parameters import check_fraction, check_option
 from sobolev._typing import Array, Index
-from sobolev.validation import list_some
+from sobolev.validation import list_some, reject_text_columns
 
 WINDOWS = ("distance", "count")
 # Chromosome and position in a name: chr1:12345, 1:12345:A:G, chrX_12345_A_G.
@@ -55,14 +55,15 @@ def windows(columns: Any, size: float, chromosome: Any = None, *, by: str = "dis
     {'100 to 900': [0, 1], '1200 to 1300': [2, 3]}
     """
     check_option("by", by, WINDOWS)
-    if not isinstance(size, Real) or not size > 0 or (by == "count" and size != int(size)):
+    is_size = isinstance(size, Real) and np.isfinite(size) and size > 0
+    if not is_size or (by == "count" and size != int(size)):
         whole = "a whole number of columns" if by == "count" else "a number"
         raise ValueError(f"size={size!r} must be {whole}, and positive.")
     names, positions, own = _places(columns, by)
     chromosomes = _chromosomes(own if chromosome is None else chromosome, len(positions))
     order = np.lexsort((positions, chromosomes))
     if by == "distance":
-        number = positions[order] // size
+        number: Any = positions[order] // size
     else:
         first = np.searchsorted(chromosomes[order], chromosomes[order])
         number = (np.arange(order.size) - first) // int(size)
@@ -98,6 +99,7 @@ def linkage_blocks(X: Any, chromosome: Any = None, *, r2: float = 0.8) -> Groups
     """
     check_fraction("r2", r2, low=0.0, high=1.0)
     table = pd.DataFrame(X)
+    reject_text_columns(table)
     names = [str(name) for name in table.columns] if hasattr(X, "columns") else None
     chromosomes = _chromosomes(chromosome, table.shape[1])
     values = table.to_numpy(dtype=float)

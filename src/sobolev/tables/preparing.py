@@ -293,7 +293,7 @@ def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series,
     """The column as floats or text, its type, and the reason if it is set aside."""
     kind = "categorical" if as_text else kind_of(column)
     if kind == "categorical" and not as_text and getattr(column.dtype, "ordered", False):
-        column, kind = pd.Series(plain_target(column), name=column.name), "numeric"
+        column, kind = _placed(plain_target(column), column), "numeric"
     keeping = to_keep(str(column.name))
     whole_numbers = kind == "date" and pd.api.types.is_numeric_dtype(column.dtype)
     if whole_numbers and wanted:
@@ -309,7 +309,7 @@ def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series,
                 f"column {column.name!r} holds infinity in {infinite} of {found.size} rows; fix "
                 f"the values, or leave the column out with --exclude {column.name!r}."
             )
-        return pd.Series(found, name=column.name), kind, reason and f"{reason}; {keeping}"
+        return _placed(found, column), kind, reason and f"{reason}; {keeping}"
     values, most = labels(column), most_categories(len(column))
     count = values.nunique()
     if reason is None and count > most:
@@ -319,6 +319,11 @@ def _feature(column: pd.Series, as_text: bool, wanted: bool) -> tuple[pd.Series,
     elif reason is not None and count <= most:
         reason = f"{reason}; {keeping}"
     return values, kind, reason
+
+
+def _placed(values: Any, column: pd.Series) -> pd.Series:
+    """Values in the rows of a column, whose numbers have gaps if blank rows were left out."""
+    return pd.Series(values, index=column.index, name=column.name)
 
 
 def _check_event(targets: Sequence[str], response: str) -> str:
@@ -336,10 +341,10 @@ def _response(column: pd.Series, as_text: bool) -> pd.Series:
     if kind in UNUSABLE:
         raise ValueError(f"target {name!r} holds {UNUSABLE[kind]}.")
     if kind == "categorical" and not as_text and getattr(column.dtype, "ordered", False):
-        return pd.Series(plain_target(column), name=name)
+        return _placed(plain_target(column), column)
     if kind == "categorical":
         return labels(column)
-    values = pd.Series(numbers(column), name=name)
+    values = _placed(numbers(column), column)
     if np.isinf(values).any():
         raise ValueError(f"target {name!r} holds infinity; fix or drop these rows.")
     return values
@@ -352,7 +357,9 @@ def _check_response(response: Response) -> None:
     for name, kind, column in zip(names, response.kinds, columns, strict=True):
         values = np.unique(column)
         if values.size < 2:
-            raise ValueError(f"target {name!r} has one value only, {values[0]!r}; it must vary.")
+            raise ValueError(
+                f"target {name!r} has one value only, {values[0].item()!r}; it must vary."
+            )
         most = most_categories(column.size)
         if kind == "classes" and values.size > most:
             raise ValueError(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pandas as pd
 
-from sobolev.tables.formats import PARQUET, TEXT, check_file, first_line, open_table, suffixes
+from sobolev._memory import check_table
+from sobolev.tables.formats import PARQUET, TEXT, arrow_file, check_file, open_table, suffixes
 from sobolev.tables.text import read_text, refuse_duplicates
+
+# Number of bytes that are read at once from a file that is read as a whole.
+PART_BYTES = 1 << 26
 
 
 def read_table(
@@ -66,6 +70,15 @@ def read_table(
     return frame
 
 
+def _content(path: Path, stream: BinaryIO) -> bytes:
+    """All bytes of a file, unpacked, unless they exceed the memory."""
+    parts: list[bytes] = []
+    while part := stream.read(PART_BYTES):
+        parts.append(part)
+        check_table(path.name, sum(map(len, parts)))
+    return b"".join(parts)
+
+
 def _name(name: Any) -> str:
     parts = name if isinstance(name, tuple) else (name,)
     return " ".join(str(part) for part in parts)
@@ -77,21 +90,17 @@ def _read_arrow(path: Path, kind: str, packed: str) -> pd.DataFrame:
         from pyarrow import feather, parquet
     except ImportError as error:
         raise ImportError(f"reading {kind} files needs pyarrow: pip install pyarrow") from error
-    try:
-        with open_table(path, packed) as stream:
-            source = pyarrow.BufferReader(stream.read())
-            # Not by path: "a=b" in the name of a folder would become a column.
-            read = parquet.read_table if kind in PARQUET else feather.read_table
-            table = read(source)
-    except (pyarrow.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise ValueError(
-            f"{path.name!r} cannot be read as {kind[1:]}; it is cut short or of another kind "
-            f"({first_line(error)})."
-        ) from error
+    with arrow_file(path, kind), open_table(path, packed) as stream:
+        # Not by path: "a=b" in the name of a folder would become a column.
+        source = pyarrow.BufferReader(_content(path, stream))
+        if kind in PARQUET:
+            said = parquet.read_metadata(source)
+            check_table(path.name, 8 * said.num_rows * said.num_columns)
+            source.seek(0)
+        table = (parquet.read_table if kind in PARQUET else feather.read_table)(source)
     refuse_duplicates(path, list(table.column_names))
-    frame = table.to_pandas()
+    with arrow_file(path, kind):
+        frame = table.to_pandas()
     if not isinstance(frame.index, pd.RangeIndex) and any(frame.index.names):
         frame = frame.reset_index()
     return frame.reset_index(drop=True)

@@ -6,12 +6,14 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, TextIO
 
 import pandas as pd
 
-from sobolev.tables.formats import TEXT, open_table
+from sobolev._memory import check_table
+from sobolev.tables.formats import TEXT, first_line, open_table
 from sobolev.tables.numerals import has_decimal_comma
 from sobolev.validation import list_some
 
@@ -47,11 +49,11 @@ def read_text(
     ``attrs`` of the table holds the decimal sign, and the number of fields "NA" in columns of text.
     """
     delimiter = TEXT[kind] if sep is None else NAMED.get(sep.lower(), sep)
-    if delimiter is not None and len(delimiter) != 1:
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '\r\n\0"'):
         raise ValueError(f"--sep {sep!r} must be one character, tab, comma, semicolon or space.")
     if decimal is not None and len(decimal) != 1:
         raise ValueError(f"--decimal {decimal!r} must be one character.")
-    try:
+    with explaining(path, encoding):
         spaces = kind in (".txt", ".dat")
         detected, delimiter, names = examine(path, packed, encoding, delimiter, spaces=spaces)
         if decimal == delimiter:
@@ -70,6 +72,13 @@ def read_text(
             frame.attrs["NA"] = {name: int((raw[name] == "NA").sum()) for name in holed}
         frame.attrs["decimal"] = decimal or "."
         return frame
+
+
+@contextmanager
+def explaining(path: Path, encoding: str | None = None) -> Iterator[None]:
+    """Raise an error that names the file and the remedy if it cannot be read as text."""
+    try:
+        yield
     except UnicodeDecodeError as error:
         asked = f"--encoding {encoding}" if encoding else "UTF-8"
         raise ValueError(
@@ -82,10 +91,10 @@ def read_text(
         raise ValueError(
             f"--encoding {encoding!r} is unknown; use utf-8, latin-1, cp1252 or utf-16."
         ) from error
-    except (csv.Error, pd.errors.ParserError) as error:
+    except (csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ValueError(
-            f"{path.name!r} cannot be split into columns ({error}); look for a quote that is not "
-            "closed."
+            f"{path.name!r} cannot be split into columns ({first_line(error)}); look for a "
+            "quote that is not closed."
         ) from error
 
 
@@ -123,13 +132,16 @@ def examine(
         if delimiter is None:
             delimiter = sniff(sample.decode(encoding, errors="replace"), spaces=spaces)
     with open_table(path, packed) as stream:
-        rows = _rows(stream, encoding, delimiter)
+        text = io.TextIOWrapper(stream, encoding=encoding, newline="")
+        rows = _rows(text, delimiter)
         header = next(rows, None)
         if header is None:
             raise ValueError(f"{path.name!r} is empty.")
         names = [name.strip() for name in header[1]]
         refuse_duplicates(path, names)
-        return encoding, delimiter, _check_rows(path, names, rows)
+        names = _check_rows(path, names, rows)
+        check_table(path.name, stream.tell())
+        return encoding, delimiter, names
 
 
 def sniff(sample: str, *, spaces: bool = False) -> str:
@@ -158,9 +170,8 @@ def sniff(sample: str, *, spaces: bool = False) -> str:
     return " " if spaces and score(" ")[1] >= 2 else ","
 
 
-def _rows(stream: BinaryIO, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Lines that are not blank, with line numbers."""
-    text = io.TextIOWrapper(stream, encoding=encoding, newline="")
     reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
     return ((reader.line_num, row) for row in reader if row and (len(row) > 1 or row[0].strip()))
 
@@ -188,4 +199,6 @@ def _check_rows(path: Path, names: list[str], rows: Iterator[tuple[int, list[str
             )
     if count == 0:
         raise ValueError(f"{path.name!r} has a header but no rows.")
-    return [name or f"column {j + 1}" for j, name in enumerate(names)]
+    named = [name or f"column {j + 1}" for j, name in enumerate(names)]
+    refuse_duplicates(path, named)
+    return named

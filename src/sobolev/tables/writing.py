@@ -6,13 +6,14 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 
 from sobolev._files import write_atomic
-from sobolev.tables.formats import PARQUET, TEXT, suffixes
+from sobolev.tables.formats import PARQUET, TEXT, first_line, suffixes
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -50,6 +51,47 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
     return write_atomic(path, PACKERS[packed](content))
 
 
+def without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    r"""A table whose texts no spreadsheet takes for a formula.
+
+    A text that begins with =, +, -, @, a tab or a carriage return, after any number of apostrophes,
+    gets one more apostrophe. :func:`with_formulas` takes it away again.
+
+    Parameters
+    ----------
+    frame : DataFrame
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sobolev.tables.writing import with_formulas, without_formulas
+    >>> guarded = without_formulas(pd.DataFrame({"feature": ["=1+1", "dose"], "W": [-1.0, 2.0]}))
+    >>> guarded["feature"].tolist(), guarded["W"].tolist()
+    (["'=1+1", 'dose'], [-1.0, 2.0])
+    >>> with_formulas(guarded)["feature"].tolist()
+    ['=1+1', 'dose']
+    """
+    return _replaced(frame, r"^('*[=+\-@\t\r])", r"'\1")
+
+
+def with_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table that :func:`without_formulas` was given."""
+    return _replaced(frame, r"^'('*[=+\-@\t\r])", r"\1")
+
+
+def _replaced(frame: pd.DataFrame, pattern: str, by: str) -> pd.DataFrame:
+    texts = frame.select_dtypes(include=["object", "string"])
+    found = {
+        name: [re.sub(pattern, by, v) if isinstance(v, str) else v for v in column]
+        for name, column in texts.items()
+    }
+    return frame.assign(**found)
+
+
 def _arrow_bytes(frame: pd.DataFrame, kind: str) -> bytes:
     buffer = io.BytesIO()
     try:
@@ -59,4 +101,9 @@ def _arrow_bytes(frame: pd.DataFrame, kind: str) -> bytes:
             frame.to_feather(buffer)
     except ImportError as error:
         raise ImportError(f"writing {kind} files needs pyarrow: pip install pyarrow") from error
+    except (NotImplementedError, OverflowError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"the table cannot be written as {kind[1:]} ({first_line(error)}); convert the column, "
+            "or write CSV."
+        ) from error
     return buffer.getvalue()
