@@ -24,6 +24,9 @@ STORED = Path(__file__).resolve().parent / "data" / "selections.json"
 # those of constraints.txt and the newest (numpy 2.5.4, scipy 1.18.1): 3e-12 and 3e-9. Other
 # systems and processors were not measured.
 ACROSS_IMPORTANCES, ACROSS_EVIDENCE = 1e-9, 1e-6
+# The training of a network amplifies the last bits in which kernels of BLAS differ: 4.5e-4 among
+# those that OpenBLAS has for Sandybridge, Haswell, SkylakeX and Zen processors.
+ACROSS_NETWORKS = 5e-3
 
 
 def data():
@@ -131,7 +134,8 @@ def test_workers_of_dask_give_the_same(name, alone):
 def test_supported_versions_give_the_same(name, alone):
     """The stored numbers come from the versions of constraints.txt."""
     stored = json.loads(STORED.read_text(encoding="utf-8"))
-    assert_same(alone(name), stored[name], ACROSS_IMPORTANCES, ACROSS_EVIDENCE)
+    importances = ACROSS_NETWORKS if name == "neural" else ACROSS_IMPORTANCES
+    assert_same(alone(name), stored[name], importances, ACROSS_EVIDENCE)
 
 
 if __name__ == "__main__":

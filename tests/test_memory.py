@@ -81,7 +81,7 @@ def test_the_command_says_it_in_one_line(tmp_path, monkeypatch, capsys):
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_memory, "CHECKED_BYTES", 0)
-    monkeypatch.setattr(_memory, "free_bytes", lambda: 1000)
+    monkeypatch.setattr(_memory, "free_bytes", lambda: 20_000)
     assert app(["select", "t.csv", "--target", "y", "--quiet"], standalone_mode=False) == 2
     said = capsys.readouterr().err
     assert said.startswith("sobolev: a fit to 30 rows and 2 columns needs about")

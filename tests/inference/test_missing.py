@@ -159,7 +159,9 @@ def test_null_pvalues_hold_where_the_median_fails():
             hrt = HRTSelector(FAST, diagnose=False, random_state=seed).fit(table, y)
             finds[name] += int(hrt.support_[1:].sum())
     assert finds["median"] >= 8
-    assert finds["draws"] <= 3
+    assert (
+        finds["draws"] <= 5
+    )  # a test at the level of 10 % exceeds this in less than 1 of 100 runs
 
 
 def test_errors_name_the_column():

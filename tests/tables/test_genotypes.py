@@ -100,7 +100,10 @@ def test_windows_are_groups_of_a_selector():
     groups = windows(X.columns, 400)
     assert len(groups) == 3
     hrt = HRTSelector(ConvexSIC(lam=0.03), feature_groups=groups, random_state=1).fit(table, "y")
-    assert hrt.get_support().tolist() == [False] * 4 + [True] * 4 + [False] * 4
+    p = hrt.pvalues_.reshape(3, 4)
+    np.testing.assert_array_equal(p, p[:, :1] * np.ones(4))  # a group has one p-value
+    assert np.argmin(p[:, 0]) == 1
+    assert hrt.get_support()[4:8].all()
     by_position = windows(100 * np.arange(12), 400)
     knockoffs = KnockoffSelector(
         ConvexSIC(lam=0.03), feature_groups=by_position, fdr=0.5, random_state=0

@@ -254,7 +254,7 @@ def store_fit(
     estimator: Any, fit: Fit, settings: Settings, lam: float, risks: Array | None
 ) -> None:
     """Store the attributes of a fit at lam; ``risks`` are those of the cross-validation."""
-    estimator.lam_, estimator.feature_map_ = lam, settings.map
+    estimator.lam_ = lam
     estimator.lam_path_ = None if risks is None else np.array(LAMS)
     estimator.lam_risks_ = risks
     estimator.screening_ = fit.screening
@@ -263,7 +263,7 @@ def store_fit(
         estimator.standardizer_ = estimator.standardizer_.keep(fit.screening.columns)
         settings = settings.on_columns(fit.screening.columns)
     solution, varying = fit.solution, estimator.standardizer_.varying
-    estimator.critic_ = fit.critic()
+    estimator.critic_, estimator.feature_map_ = fit.critic(), settings.map
     estimator._state = (fit.metric, solution.eta)
     terms = decomposition(fit.forms, solution, settings.penalties(lam), settings.groups)
     estimator.decomposition_ = replace(terms, per_feature=spread(terms.per_feature, varying))

@@ -705,7 +705,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
 
         For the risk of a critic f = h(x)' psi(y) this is a share of the variance of psi: R².
         """
-        critic = getattr(self, "estimator_", None)  # a file may lack it
+        critic: Any = getattr(self, "estimator_", None)  # a file may lack it
         whitener = getattr(getattr(critic, "encoder_", None), "whitener_", None)
         unit = 1.0
         if self.statistic == "risk" and whitener is not None and hasattr(critic, "rho"):

@@ -109,6 +109,18 @@ def load(path: str | Path, module: Any = None) -> Any:
     Returns
     -------
     estimator
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import sobolev
+    >>> from sobolev.datasets import make_sinexp
+    >>> X, y = make_sinexp(100, 8, random_state=0, return_X_y=True)
+    >>> hrt = sobolev.HRTSelector(sobolev.ConvexSIC(lam=0.03), random_state=0).fit(X, y)
+    >>> path = sobolev.save(hrt, Path(tempfile.mkdtemp()) / "selection.npz")
+    >>> bool((sobolev.load(path).support_ == hrt.support_).all())
+    True
     """
     name, data = Path(path).name, Path(path).read_bytes()
     foreign = ValueError(f"{name} is not a file written by sobolev.save(), or it is damaged.")
