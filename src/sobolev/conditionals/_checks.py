@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -242,6 +243,10 @@ class Others:
         strength = np.abs(strongest) * np.sqrt((n - 2) / np.maximum(1 - strongest**2, 1e-12))
         return strongest, np.minimum(2 * t.sf(strength, n - 2) * tested, 1.0)
 
+    @cached_property
+    def _squares(self) -> Array:
+        return self.units**2
+
     def gaps(self, X: Array, drawn: Array, columns: Index) -> tuple[Array, Array, Array, Array]:
         """Differences between the correlations of draws and of columns.
 
@@ -254,7 +259,7 @@ class Others:
         scale = np.vstack([x, drawn]).std(axis=0)
         difference = (drawn - x) / np.where(scale > 0, scale, 1.0)
         gap = self.units.T @ difference / n
-        error = np.sqrt((self.units**2).T @ difference**2) / n
+        error = np.sqrt(self._squares.T @ difference**2) / n
         use = (np.arange(d)[:, None] != columns) & self.varying[:, None] & (error > 0)
         standard = np.where(use, gap / np.where(use, error, 1.0), 0.0)
         worst = np.abs(standard).argmax(axis=0)[None]

@@ -9,7 +9,7 @@ import numpy as np
 from sobolev._typing import Array, Index
 from sobolev.conditionals._checks import moments
 from sobolev.conditionals.base import Conditional
-from sobolev.conditionals.ridge import RidgeColumns
+from sobolev.conditionals.ridge import RidgeWithout
 
 # Largest and smallest probability of a value after the mean of two values was corrected.
 LEAST_PROBABILITY = 1e-3
@@ -67,6 +67,7 @@ class RecentredConditional(Conditional):
     def __init__(self, model: Conditional, X: Array) -> None:
         self.model, self.X_ = model, X
         self.n_rows_, self.n_features_in_ = X.shape
+        self._ridge = RidgeWithout(X, model.groups_)
         self._corrections: dict[int, tuple[Array, float]] = {}
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
@@ -87,9 +88,7 @@ class RecentredConditional(Conditional):
             everywhere = np.arange(self.X_.shape[0])
             mean, _ = moments(*self.model.distribution(self.X_, j, everywhere))
             before = self.X_[:, j] - mean
-            rest = np.delete(self.X_, j, axis=1)
-            ridge = RidgeColumns.fit(np.column_stack([rest, before]), groups=self.model.groups_)
-            after = ridge.scale[-1] * ridge.residuals[:, -1]
+            after = self._ridge.residuals(before, j)
             size = max(float(np.mean(before**2)), 1e-300)
             narrower = min(1.0, float(np.sqrt(np.mean(after**2) / size)))
             self._corrections[j] = (before - after, narrower)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,7 @@ class ResidualConditional(Conditional):
             self.ridge_ = RidgeColumns.fit(X, groups=self.groups_)
         self._columns: dict[int, tuple[Array, Any]] = {}
         self._scales: dict[int, tuple[Array, Any]] = {}
+        self.__dict__.pop("_spread", None)
 
     def distribution(self, X: Array, j: int, rows: Index) -> tuple[Array, Array]:
         """The predicted mean of column j plus quantiles of the residuals."""
@@ -108,18 +109,23 @@ class ResidualConditional(Conditional):
             self._columns[j] = (held_out, WithoutColumn(model, j))
         return self._columns[j]
 
+    @cached_property
+    def _spread(self) -> _Spread:
+        return _Spread(self.X_)
+
     def _size(self, j: int, residuals: Array) -> tuple[Array, Any]:
         """The expected absolute residual of every fitted row, and the model for new rows."""
         if j not in self._scales:
-            rest = np.delete(self.X_, j, axis=1)
             floor = 1e-3 * np.abs(residuals).mean() + 1e-300
             sizes = np.abs(residuals) + floor
             if isinstance(self.scale, str):
-                model: Any = _CommonScale.fit(rest, np.log(sizes))
-                held_out = model(rest)
-            else:
-                regressor = TransformedTargetRegressor(self.scale, func=np.log, inverse_func=np.exp)
-                held_out, model = self._cross_fit(regressor, rest, sizes)
+                u = self._spread.fitted(j)
+                size = _CommonScale.fit(u, np.log(sizes))
+                self._scales[j] = (size(u), partial(self._spread.size, j=j, scale=size))
+                return self._scales[j]
+            regressor = TransformedTargetRegressor(self.scale, func=np.log, inverse_func=np.exp)
+            rest = np.delete(self.X_, j, axis=1)
+            held_out, model = self._cross_fit(regressor, rest, sizes)
             self._scales[j] = (held_out, WithoutColumn(model, j))
         return self._scales[j]
 
@@ -129,38 +135,56 @@ class ResidualConditional(Conditional):
         return held_out, clone(regressor).fit(rest, target).predict
 
 
+class _Spread:
+    """How far each row is from the centre, by all columns but one; the fitted rows once for all."""
+
+    def __init__(self, X: Array) -> None:
+        spread = X.std(axis=0)
+        self.center, self.spread = X.mean(axis=0), np.where(spread > 0, spread, 1.0)
+        self._fitted = self._distances(X)
+        self._total = self._fitted.sum(axis=1)
+
+    def _distances(self, X: Array) -> Array:
+        return np.abs((X - self.center) / self.spread)
+
+    def fitted(self, j: int) -> Array:
+        """Logarithm of the mean distance of each fitted row in the columns other than j."""
+        return _log_mean(self._total - self._fitted[:, j], self.center.size - 1)
+
+    def size(self, X: Array, j: int, scale: _CommonScale) -> Array:
+        """The sizes of the residuals of column j in other rows."""
+        distances = self._distances(X)
+        total = distances.sum(axis=1) - distances[:, j]
+        return scale(_log_mean(total, self.center.size - 1))
+
+
+def _log_mean(total: Array, size: int) -> Array:
+    return np.log(np.maximum(total, 0.0) / size + 1e-3) if size else np.zeros(total.size)
+
+
 @dataclass(frozen=True)
 class _CommonScale:
-    """The size of a residual from the mean absolute value of the other columns.
+    """The size of a residual from the mean distance of the other columns from their centres.
 
     The logarithms are related linearly, with a slope in [0, 1] that is zero unless it exceeds
     ``CLEAR`` standard errors.
     """
 
-    center: Array
-    spread: Array
     mean: float = 0.0
     slope: float = 0.0
 
     @classmethod
-    def fit(cls, rest: Array, target: Array) -> _CommonScale:
-        """Fit to the other columns and the logarithm of the absolute residual."""
-        spread = rest.std(axis=0)
-        scale = cls(rest.mean(axis=0), np.where(spread > 0, spread, 1.0))
-        u = scale._outlyingness(rest)
+    def fit(cls, u: Array, target: Array) -> _CommonScale:
+        """Fit to the logarithms of the distance and of the absolute residual."""
         mean, variance = float(u.mean()), float(u.var())
         if variance <= 1e-12:
-            return scale
+            return cls()
         slope = float(np.mean((u - mean) * (target - target.mean())) / variance)
         noise = target - target.mean() - slope * (u - mean)
         error = float(np.sqrt(noise.var() / variance / u.size))
         slope = float(np.clip(slope, 0.0, 1.0)) if slope > CLEAR * error else 0.0
-        return replace(scale, mean=mean, slope=slope)
+        return cls(mean, slope)
 
-    def __call__(self, rest: Array) -> Array:
-        return np.exp(self.slope * (self._outlyingness(rest) - self.mean))
-
-    def _outlyingness(self, rest: Array) -> Array:
-        if rest.shape[1] == 0:
-            return np.zeros(rest.shape[0])
-        return np.log(np.abs((rest - self.center) / self.spread).mean(axis=1) + 1e-3)
+    def __call__(self, u: Array) -> Array:
+        """The size at logarithms of the distance."""
+        return np.exp(self.slope * (u - self.mean))

@@ -13,7 +13,7 @@ leave-one-out prediction, and the penalty is chosen after this correction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,23 +58,9 @@ class RidgeColumns:
 
         With ``groups``, residuals are out of fold, and the rows of a group are in one fold.
         """
-        n, d = X.shape
-        center, scale = X.mean(axis=0), X.std(axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
-        Z = (X - center) / scale
-        held_out = GramInverse(Z).leave_one_out if groups is None else _OutOfFold(Z, groups)
-        best = np.full(d, np.inf)
-        penalties, slopes, residuals = np.full(d, n * PENALTIES[-1]), np.zeros(d), Z.copy()
-        for relative in reversed(PENALTIES):  # ties: the largest penalty wins
-            predicted = Z - held_out(n * relative)
-            slope = _slopes(Z, predicted) if stretch else np.ones(d)
-            errors = Z - slope * predicted
-            size = np.mean(errors**2, axis=0)
-            better = size < best
-            best = np.where(better, size, best)
-            penalties[better] = n * relative
-            slopes[better] = slope[better]
-            residuals[:, better] = errors[:, better]
+        center, scale, Z = _standard(X)
+        held_out = _held_out(Z, groups)
+        penalties, slopes, residuals = _best(Z, held_out, stretch)
         return cls(center, scale, penalties, slopes, residuals, Z)
 
     def predict(self, X: Array, j: int) -> Array:
@@ -82,6 +68,64 @@ class RidgeColumns:
         Z = (X - self.center) / self.scale
         beta = _coefficients(self._rows, j, self.penalties[j])
         return self.center[j] + self.scale[j] * self.slopes[j] * (Z @ beta)
+
+
+class RidgeWithout:
+    """Ridge regressions of variables on all columns but one, which share one decomposition.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    groups : array of int, optional
+        As in :meth:`RidgeColumns.fit`.
+    """
+
+    def __init__(self, X: Array, groups: Index | None = None) -> None:
+        self._held_out = _held_out(_standard(X)[2], groups)
+
+    def residuals(self, target: Array, j: int) -> Array:
+        """Leave-one-out residuals of a variable on the columns other than j, in its units."""
+        _, scale, z = _standard(target[:, None])
+
+        def held_out(a: float) -> Array:
+            return self._held_out.without(j, z[:, 0], a)[:, None]
+
+        return np.asarray(scale[0] * _best(z, held_out)[2][:, 0])
+
+
+def _standard(X: Array) -> tuple[Array, Array, Array]:
+    """Means and standard deviations (1 for constants), and the columns in standard units."""
+    center, scale = X.mean(axis=0), X.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    return center, scale, (X - center) / scale
+
+
+def _held_out(Z: Array, groups: Index | None) -> GramInverse | _OutOfFold:
+    """Held-out residuals at each penalty: leave-one-out, or by folds of groups."""
+    return GramInverse(Z) if groups is None else _OutOfFold(Z, groups)
+
+
+def _best(
+    Z: Array, held_out: Callable[[float], Array], stretch: bool = True
+) -> tuple[Array, Array, Array]:
+    """Penalties, slopes and residuals of the smallest held-out errors.
+
+    ``held_out`` gives the held-out residuals of the columns of Z at a penalty.
+    """
+    n, d = Z.shape
+    best = np.full(d, np.inf)
+    penalties, slopes, residuals = np.full(d, n * PENALTIES[-1]), np.zeros(d), Z.copy()
+    for relative in reversed(PENALTIES):  # ties: the largest penalty wins
+        predicted = Z - held_out(n * relative)
+        slope = _slopes(Z, predicted) if stretch else np.ones(d)
+        errors = Z - slope * predicted
+        size = np.mean(errors**2, axis=0)
+        better = size < best
+        best = np.where(better, size, best)
+        penalties[better] = n * relative
+        slopes[better] = slope[better]
+        residuals[:, better] = errors[:, better]
+    return penalties, slopes, residuals
 
 
 def best_block_penalties(blocks: Sequence[Array]) -> Array:
@@ -125,6 +169,7 @@ class GramInverse:
         values, self.vectors = np.linalg.eigh(gram)
         self.values = np.maximum(values, 0.0)
         self.rotated = Z @ self.vectors if self.tall else self.vectors.T @ Z
+        self._leverages: dict[float, Array] = {}
 
     def leave_one_out(self, a: float, columns: Index | slice = slice(None)) -> Array:
         """Leave-one-out residuals of columns on all others at penalty a, (n, m)."""
@@ -137,6 +182,35 @@ class GramInverse:
         diagonal = self._diagonal(a)[columns]
         room = 1 - 1 / n - self._leverage(a)[:, None] + U**2 / diagonal
         return U / diagonal / np.maximum(room, 1e-6)
+
+    def __call__(self, a: float) -> Array:
+        """Leave-one-out residuals of every column on all others at penalty a, (n, d)."""
+        return self.leave_one_out(a)
+
+    def without(self, j: int, target: Array, a: float) -> Array:
+        """Leave-one-out residuals of a variable on all columns but j at penalty a, (n,)."""
+        beta, own, size = self.coefficients(j, target, a)
+        leverage = self._leverage(a) - (self.Z @ own) ** 2 / size
+        room = 1 - 1 / self.Z.shape[0] - leverage
+        return np.asarray((target - self.Z @ beta) / np.maximum(room, 1e-6))
+
+    def coefficients(self, j: int, target: Array, a: float) -> tuple[Array, Array, float]:
+        """Coefficients of a variable on all columns but j at penalty a, zero at j.
+
+        Also column j of the inverse, and its entry at j.
+        """
+        shrunk = 1.0 / (self.values + a)
+        if self.tall:
+            beta = self.vectors @ (shrunk * (self.rotated.T @ target))
+            own = self.vectors @ (shrunk * self.vectors[j])
+        else:
+            beta = self.rotated.T @ (shrunk * (self.vectors.T @ target))
+            own = -self.rotated.T @ (shrunk * self.rotated[:, j]) / a
+            own[j] += 1 / a
+        size = max(float(own[j]), 1e-300)
+        beta = beta - own * (beta[j] / size)
+        beta[j] = 0.0
+        return beta, own, size
 
     def new_rows(self, Z: Array, a: float) -> Array:
         """Residuals of other rows, of all columns on all others, at penalty a, (m, d)."""
@@ -184,10 +258,12 @@ class GramInverse:
 
     def _leverage(self, a: float) -> Array:
         """Leverage of every row in a regression on all columns."""
-        shrunk = 1.0 / (self.values + a)
-        if self.tall:
-            return np.asarray(self.rotated**2 @ shrunk)
-        return np.asarray(self.vectors**2 @ (self.values * shrunk))
+        if a not in self._leverages:
+            shrunk = 1.0 / (self.values + a)
+            shares = shrunk if self.tall else self.values * shrunk
+            rows = self.rotated if self.tall else self.vectors
+            self._leverages[a] = np.asarray(rows**2 @ shares)
+        return self._leverages[a]
 
 
 class _OutOfFold:
@@ -201,10 +277,24 @@ class _OutOfFold:
 
     def __call__(self, a: float) -> Array:
         """The residuals at penalty a, (n, d)."""
-        found = np.empty(self.Z.shape)
-        for part, inverse in zip(self.parts, self.inverses, strict=True):
-            found[part] = inverse.new_rows(self.Z[part], a)
-        return found
+        return self._joined(lambda part, inverse: inverse.new_rows(self.Z[part], a))
+
+    def without(self, j: int, target: Array, a: float) -> Array:
+        """The residuals of a variable on all columns but j at penalty a, (n,)."""
+
+        def of(part: Index, inverse: GramInverse) -> Array:
+            beta, _, _ = inverse.coefficients(j, np.delete(target, part), a)
+            return np.asarray(target[part] - self.Z[part] @ beta)
+
+        return self._joined(of)
+
+    def _joined(self, of: Callable[[Index, GramInverse], Array]) -> Array:
+        """What a function of each part and its inverse gives, in the order of the rows."""
+        found = [
+            of(part, inverse) for part, inverse in zip(self.parts, self.inverses, strict=True)
+        ]
+        back = np.argsort(np.concatenate(self.parts))
+        return np.concatenate(found)[back]
 
 
 def _coefficients(Z: Array, j: int, a: float) -> Array:

@@ -130,15 +130,20 @@ def _additive_residual(X: Array, metric: Array, p: Array, psi: Array, curves: Cu
     variance = np.concatenate([metric, metric[curves.of] / curves.roughness])
     root = np.sqrt(p)[:, None]
     half = root * F * np.sqrt(variance)
-    values, vectors = np.linalg.eigh(half @ half.T)
-    values = np.maximum(values, 0.0)
-    target = vectors.T @ (root * psi)
-    level = float(values.sum()) / p.size
+    y = root * psi
+    if half.shape[0] > half.shape[1]:
+        values, axes = np.linalg.eigh(half.T @ half)
+        scores = half @ axes  # of squared norms ``values``
+        shares = np.ones(values.size)
+    else:
+        values, scores = np.linalg.eigh(half @ half.T)
+        shares = np.maximum(values, 0.0)
+    target, level = scores.T @ y, float(np.maximum(values, 0.0).sum()) / p.size
     best, residual = np.inf, psi
     for ridge in RIDGES:
-        shrink = values / (values + ridge * level + 1e-300)
-        left = root * psi - vectors @ (shrink[:, None] * target)
-        one_out = left / np.maximum(1 - (vectors**2) @ shrink, 1e-3)[:, None]
+        shrink = shares / (np.maximum(values, 0.0) + ridge * level + 1e-300)
+        left = y - scores @ (shrink[:, None] * target)
+        one_out = left / np.maximum(1 - scores**2 @ shrink, 1e-3)[:, None]
         if float(np.sum(one_out**2)) < best:
             best, residual = float(np.sum(one_out**2)), left / root
     return np.asarray(residual)
