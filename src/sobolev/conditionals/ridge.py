@@ -87,10 +87,10 @@ class RidgeWithout:
         """Leave-one-out residuals of a variable on the columns other than j, in its units."""
         _, scale, z = _standard(target[:, None])
 
-        def held_out(a: float) -> Array:
-            return self._held_out.without(j, z[:, 0], a)[:, None]
-
-        return np.asarray(scale[0] * _best(z, held_out)[2][:, 0])
+        penalties = z.size * np.array(PENALTIES)
+        found = self._held_out.without(j, z[:, 0], penalties)
+        held_out = dict(zip(penalties.tolist(), found.T, strict=True))
+        return np.asarray(scale[0] * _best(z, lambda a: held_out[a][:, None])[2][:, 0])
 
 
 def _standard(X: Array) -> tuple[Array, Array, Array]:
@@ -187,27 +187,27 @@ class GramInverse:
         """Leave-one-out residuals of every column on all others at penalty a, (n, d)."""
         return self.leave_one_out(a)
 
-    def without(self, j: int, target: Array, a: float) -> Array:
-        """Leave-one-out residuals of a variable on all columns but j at penalty a, (n,)."""
-        beta, own, size = self.coefficients(j, target, a)
-        leverage = self._leverage(a) - (self.Z @ own) ** 2 / size
-        room = 1 - 1 / self.Z.shape[0] - leverage
-        return np.asarray((target - self.Z @ beta) / np.maximum(room, 1e-6))
+    def without(self, j: int, target: Array, penalties: Array) -> Array:
+        """Leave-one-out residuals of a variable on all columns but j, by penalty, (n, L)."""
+        beta, own, size = self.coefficients(j, target, penalties)
+        leverage = np.column_stack([self._leverage(a) for a in penalties.tolist()])
+        room = 1 - 1 / self.Z.shape[0] - leverage + (self.Z @ own) ** 2 / size
+        return np.asarray((target[:, None] - self.Z @ beta) / np.maximum(room, 1e-6))
 
-    def coefficients(self, j: int, target: Array, a: float) -> tuple[Array, Array, float]:
-        """Coefficients of a variable on all columns but j at penalty a, zero at j.
+    def coefficients(self, j: int, target: Array, penalties: Array) -> tuple[Array, Array, Array]:
+        """Coefficients of a variable on all columns but j, zero at j, by penalty, (d, L).
 
-        Also column j of the inverse, and its entry at j.
+        Also columns j of the inverses, (d, L), and their entries at j.
         """
-        shrunk = 1.0 / (self.values + a)
+        shrunk = 1.0 / (self.values[:, None] + penalties)
         if self.tall:
-            beta = self.vectors @ (shrunk * (self.rotated.T @ target))
-            own = self.vectors @ (shrunk * self.vectors[j])
+            beta = self.vectors @ (shrunk * (self.rotated.T @ target)[:, None])
+            own = self.vectors @ (shrunk * self.vectors[j][:, None])
         else:
-            beta = self.rotated.T @ (shrunk * (self.vectors.T @ target))
-            own = -self.rotated.T @ (shrunk * self.rotated[:, j]) / a
-            own[j] += 1 / a
-        size = max(float(own[j]), 1e-300)
+            beta = self.rotated.T @ (shrunk * (self.vectors.T @ target)[:, None])
+            own = -self.rotated.T @ (shrunk * self.rotated[:, j][:, None]) / penalties
+            own[j] += 1 / penalties
+        size = np.maximum(own[j], 1e-300)
         beta = beta - own * (beta[j] / size)
         beta[j] = 0.0
         return beta, own, size
@@ -279,20 +279,18 @@ class _OutOfFold:
         """The residuals at penalty a, (n, d)."""
         return self._joined(lambda part, inverse: inverse.new_rows(self.Z[part], a))
 
-    def without(self, j: int, target: Array, a: float) -> Array:
-        """The residuals of a variable on all columns but j at penalty a, (n,)."""
+    def without(self, j: int, target: Array, penalties: Array) -> Array:
+        """The residuals of a variable on all columns but j, by penalty, (n, L)."""
 
         def of(part: Index, inverse: GramInverse) -> Array:
-            beta, _, _ = inverse.coefficients(j, np.delete(target, part), a)
-            return np.asarray(target[part] - self.Z[part] @ beta)
+            beta, _, _ = inverse.coefficients(j, np.delete(target, part), penalties)
+            return np.asarray(target[part, None] - self.Z[part] @ beta)
 
         return self._joined(of)
 
     def _joined(self, of: Callable[[Index, GramInverse], Array]) -> Array:
         """What a function of each part and its inverse gives, in the order of the rows."""
-        found = [
-            of(part, inverse) for part, inverse in zip(self.parts, self.inverses, strict=True)
-        ]
+        found = [of(part, inverse) for part, inverse in zip(self.parts, self.inverses, strict=True)]
         back = np.argsort(np.concatenate(self.parts))
         return np.concatenate(found)[back]
 

@@ -137,16 +137,16 @@ class BoundMap:
         """Number of Chebyshev nodes for an interval of a column, in standard units."""
         return 64
 
-    def fixed(self, X: Array) -> Array:
+    def fixed(self, X: Array) -> Any:
         """What :meth:`replaced` needs of the rows, computed once for all columns."""
         return X
 
-    def replaced(self, X: Array, fixed: Array, columns: Index, values: Array, U: Array) -> Array:
+    def replaced(self, X: Array, fixed: Any, columns: Index, values: Array, U: Array) -> Array:
         """The nonlinear functions times U (m, k) with columns replaced by values, (n, Q, k).
 
         Parameters
         ----------
-        X, fixed : array
+        X, fixed
             The rows, and the result of :meth:`fixed` for them.
         columns : array of int, shape (c,)
             The columns that are replaced.
@@ -321,7 +321,7 @@ class BoundLandmarkMap(BoundMap):
         """Squared distances to the landmarks."""
         return squared_distances(X, self.centers, self.g)
 
-    def replaced(self, X: Array, fixed: Array, columns: Index, values: Array, U: Array) -> Array:
+    def replaced(self, X: Array, fixed: Any, columns: Index, values: Array, U: Array) -> Array:
         """Exchange the contribution of the columns to the squared distances."""
         centers, g = self.centers[:, columns], self.g[columns]
         rest = fixed - squared_distances(X[:, columns], centers, g)
@@ -424,7 +424,7 @@ class BoundFourierMap(BoundMap):
         """The angles of the rows."""
         return X @ self.frequencies.T
 
-    def replaced(self, X: Array, fixed: Array, columns: Index, values: Array, U: Array) -> Array:
+    def replaced(self, X: Array, fixed: Any, columns: Index, values: Array, U: Array) -> Array:
         """Turn each pair of cosine and sine by the angle of the columns."""
         frequencies = self.frequencies[:, columns]
         rest = fixed - X[:, columns] @ frequencies.T

@@ -12,7 +12,7 @@ interactions, this critic needs fewer rows than a kernel of all columns.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,13 +26,15 @@ from sobolev.convex.screening import candidates
 # Ridge penalties, relative to the median row, among which the additive fit before the choice of
 # pairs takes the one with the smallest leave-one-out error.
 RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-# Functions of a column that enter products: the column itself and its smoothest curve.
-PAIR_FUNCTIONS = 2
+# Functions of a column that enter products: the column itself and its smoothest curves.
+PAIR_FUNCTIONS = 4
+# Pairs are chosen so many times, each time by what the earlier ones leave of the response.
+PAIR_PASSES = 2
 # A column has a share in pairs if its metric exceeds this multiple of the smallest one.
 PAIR_METRIC = 1.5
 # A pair is taken if the squared z-scores of its three simplest products add up to more than this:
-# among pairs that do not matter, one in a hundred.
-PAIR_SCORE = 11.3
+# among pairs that do not matter, one in two hundred.
+PAIR_SCORE = 12.8
 # Roughness of functions that the rows do not show, so that they come last.
 LOST_ROUGHNESS = 1e6
 
@@ -109,27 +111,42 @@ class PartsMap(MapSpec):
         most = most[metric[most] > PAIR_METRIC * metric.min()]
         if most.size < 2:
             return []
-        residual = _additive_residual(X, metric, p, psi, curves)
-        score = _pair_scores(X, p, residual, curves, most)
-        first, second = np.triu_indices(most.size, 1)
-        found = score[first, second]
-        best = np.argsort(-found, kind="stable")[: self.n_pairs]
-        best = best[found[best] > PAIR_SCORE]
-        pairs = [(int(most[first[k]]), int(most[second[k]])) for k in best]
-        return sorted((min(pair), max(pair)) for pair in pairs)
+        first, second = (most[k] for k in np.triu_indices(most.size, 1))
+        pairs: list[tuple[int, int]] = []
+        for _ in range(PAIR_PASSES):
+            residual = _residual(X, metric, p, psi, BoundPartsMap.scaled(curves, pairs, X, p))
+            found = _pair_scores(X, p, residual, curves, most)[np.triu_indices(most.size, 1)]
+            order = np.argsort(-found, kind="stable")
+            best = order[found[order] > PAIR_SCORE]
+            named = [
+                (int(min(a, b)), int(max(a, b)))
+                for a, b in zip(first[best], second[best], strict=True)
+            ]
+            new = [pair for pair in named if pair not in pairs][: self.n_pairs - len(pairs)]
+            pairs += new
+            if not new:
+                break
+        return sorted(pairs)
 
 
-def _additive_residual(X: Array, metric: Array, p: Array, psi: Array, curves: Curves) -> Array:
-    """What a ridge regression on the linear and smooth functions leaves of the response, (n, k).
+def _residual(X: Array, metric: Array, p: Array, psi: Array, bound: BoundPartsMap) -> Array:
+    """What a ridge regression leaves of the response, (n, k).
 
-    The variance of a function is its metric over its roughness. The penalty has the smallest
-    leave-one-out error.
+    It is on the functions, and on the columns that have curves.
+
+    The variance of a smooth function is its metric over its roughness, that of a product the
+    geometric mean of the metrics. The penalty has the smallest leave-one-out error.
     """
-    smooth = curves(X)[0]
-    F = np.hstack([X, smooth]) - np.append(p @ X, p @ smooth)
-    variance = np.concatenate([metric, metric[curves.of] / curves.roughness])
+    curves = bound.curves
+    columns = np.array(sorted(curves.places), dtype=np.intp)
+    values = np.hstack([bound.nonlinear_values(X), X[:, columns]])
+    values -= p @ values
+    own = metric[curves.of]  # the scales make up for the roughness
+    pairs = np.array(bound.pairs, dtype=np.intp).reshape(-1, 2)
+    joint = np.sqrt(metric[pairs[:, 0]] * metric[pairs[:, 1]])
+    variance = np.concatenate([own, np.repeat(joint, PAIR_FUNCTIONS**2), metric[columns]])
     root = np.sqrt(p)[:, None]
-    half = root * F * np.sqrt(variance)
+    half = root * values * np.sqrt(variance)
     y = root * psi
     if half.shape[0] > half.shape[1]:
         values, axes = np.linalg.eigh(half.T @ half)
@@ -307,19 +324,20 @@ class Curves:
         return values[:, 0], slopes[:, 0]
 
     def factors(self, j: int, x: Array) -> tuple[Array, Array]:
-        """The functions of one column that enter products, at values of it, (n, 2) each.
+        """The functions of one column that enter products, at values of it, (n, 4) each.
 
-        They are the column itself and its smoothest curve, which is zero if there is none.
+        They are the column itself and its smoothest curves, which are zero if there are none.
         """
         values, slopes = np.zeros((2, x.size, PAIR_FUNCTIONS))
         values[:, 0], slopes[:, 0] = x, 1.0
         if j in self.splines:
             curve, slope = self.of_column(j, x)
-            values[:, 1], slopes[:, 1] = curve[:, 0], slope[:, 0]
+            few = min(PAIR_FUNCTIONS - 1, curve.shape[1])
+            values[:, 1 : few + 1], slopes[:, 1 : few + 1] = curve[:, :few], slope[:, :few]
         return values, slopes
 
     def all_factors(self, X: Array, columns: Index) -> tuple[Array, Array]:
-        """The functions of columns that enter products, and derivatives, (n, c, 2) each."""
+        """The functions of columns that enter products, and derivatives, (n, c, 4) each."""
         values, slopes = np.zeros((2, X.shape[0], columns.size, PAIR_FUNCTIONS))
         for i, j in enumerate(columns.tolist()):
             values[:, i], slopes[:, i] = self.factors(j, X[:, j])
@@ -366,7 +384,7 @@ class PartsPart(DensePart):
 
 
 class BoundPartsMap(DenseBoundMap):
-    """Smooth functions of columns, then products of pairs, four for each pair."""
+    """Smooth functions of columns, then products of pairs, sixteen for each pair."""
 
     linear = True
 
@@ -398,7 +416,7 @@ class BoundPartsMap(DenseBoundMap):
         return np.hstack(values) * self.scales
 
     def _product(self, first: Array, second: Array, pair: tuple[int, int]) -> Array:
-        """Products of the functions of a pair, (n, 4)."""
+        """Products of the functions of a pair, (n, 16)."""
         A, B = first[:, self._at[pair[0]]], second[:, self._at[pair[1]]]
         return (A[:, :, None] * B[:, None, :]).reshape(A.shape[0], -1)
 
@@ -434,16 +452,17 @@ class BoundPartsMap(DenseBoundMap):
         """A few nodes for each knot of a spline; the functions are at most quadratic otherwise."""
         return 48 if column in self.curves.splines else 8
 
-    def fixed(self, X: Array) -> Array:
-        """All functions at the rows."""
-        return self.nonlinear_values(X)
+    def fixed(self, X: Array) -> Any:
+        """All functions at the rows, and the functions of the paired columns."""
+        return self.nonlinear_values(X), self.curves.all_factors(X, self.paired)[0]
 
-    def replaced(self, X: Array, fixed: Array, columns: Index, values: Array, U: Array) -> Array:
+    def replaced(self, X: Array, fixed: Any, columns: Index, values: Array, U: Array) -> Array:
         """Exchange the functions of the columns, and the products that they are in."""
-        touched = np.isin(np.arange(self.n_functions), self._functions_of(columns))
-        h = np.repeat((fixed[:, ~touched] @ U[~touched])[:, None], values.shape[0], axis=1)
+        touched, (phi, factors) = self._functions_of(columns), fixed
+        rest = phi @ U - phi[:, touched] @ U[touched]
+        h = np.repeat(rest[:, None], values.shape[0], axis=1)
         if columns.size == 1:
-            return h + self._of_one(X, int(columns[0]), values[:, 0], U)
+            return h + self._of_one(factors, int(columns[0]), values[:, 0], U)
         for q, value in enumerate(values):
             rows = with_columns(X, columns, value)
             h[:, q] += self.nonlinear_values(rows)[:, touched] @ U[touched]
@@ -456,19 +475,24 @@ class BoundPartsMap(DenseBoundMap):
         places += [self._place(k) for k, pair in enumerate(self.pairs) if wanted & set(pair)]
         return np.concatenate([np.arange(0), *[np.arange(p.start, p.stop) for p in places]])
 
-    def _of_one(self, X: Array, j: int, values: Array, U: Array) -> Array:
-        """The functions and products of one column at values of it, times U, (n, Q, k)."""
-        h = np.zeros((X.shape[0], values.size, U.shape[1]))
+    def _of_one(self, F: Array, j: int, values: Array, U: Array) -> Array:
+        """The functions and products of one column at values of it, times U, (n, Q, k).
+
+        F (n, c, 4) are the functions of the paired columns at the rows.
+        """
+        h = np.zeros((F.shape[0], values.size, U.shape[1]))
         scaled = self.scales[:, None] * U
         if j in self.curves.splines:
             h += (self.curves.of_column(j, values)[0] @ scaled[self.curves.places[j]])[None]
+        if j not in self._at:
+            return h
         own = self.curves.factors(j, values)[0]
-        factors = np.zeros((X.shape[0], PAIR_FUNCTIONS, U.shape[1]))
+        factors = np.zeros((F.shape[0], PAIR_FUNCTIONS, U.shape[1]))
         for number, pair in enumerate(self.pairs):
             if j not in pair:
                 continue
             other = pair[1] if pair[0] == j else pair[0]
             table = scaled[self._place(number)].reshape(PAIR_FUNCTIONS, PAIR_FUNCTIONS, -1)
             table = table if pair[0] == j else table.transpose(1, 0, 2)
-            factors += np.einsum("nb,abk->nak", self.curves.factors(other, X[:, other])[0], table)
+            factors += np.einsum("nb,abk->nak", F[:, self._at[other]], table)
         return h + np.einsum("qa,nak->nqk", own, factors, optimize=True)

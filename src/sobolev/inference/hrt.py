@@ -663,7 +663,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         ]
         n_selected = sum(bool(self.support_[unit[0]]) for unit in trial.units)
         limit = max(DOUBTFUL, self.fdr * n_selected / self._n_counted(trial, trial.list_size))
-        again = [[trial.again(run, k, corrected) for k in looked] for run in runs]
+        again = [trial.again(run, looked, corrected) for run in runs]
         pvalues = merged_pvalues(np.array(again))
         return {
             names[int(trial.units[k][0])]: float(p)

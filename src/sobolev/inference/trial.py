@@ -346,15 +346,22 @@ class Trial:
         _, subject = np.unique(self.groups[rows], return_inverse=True)
         return np.asarray(np.bincount(subject, weights=differences), dtype=float)
 
-    def again(self, run: Run, k: int, conditional: Conditional) -> float:
-        """The p-value of unit k with another conditional model and the critics of a repetition."""
+    def again(self, run: Run, units: Sequence[int], conditional: Conditional) -> list[float]:
+        """P-values of units with another conditional model and the critics of a repetition."""
         other = replace(self, conditional=conditional, draws=())
-        tests = [
-            other.test_one([self.evaluator(block)], block, k, seed=0)[0]
-            for block in run.fits[run.joined[k] :]
-        ]
-        blocks = [block for block in tests if block is not None]
-        return self.pvalue.combined(blocks) if blocks else 1.0
+        evaluators = [self.evaluator(block) for block in run.fits]
+
+        def pvalue(k: int) -> float:
+            tests = [
+                other.test_one([evaluator], block, k, seed=0)[0]
+                for evaluator, block in list(zip(evaluators, run.fits, strict=True))[
+                    run.joined[k] :
+                ]
+            ]
+            blocks = [block for block in tests if block is not None]
+            return self.pvalue.combined(blocks) if blocks else 1.0
+
+        return [pvalue(k) for k in units]
 
     def evaluator(self, block: Block) -> Any:
         """The statistic on the rows of a block."""
