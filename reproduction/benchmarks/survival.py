@@ -34,7 +34,7 @@ CENSORED = (0.3, 0.7)
 HAZARDS = ("linear", "nonlinear")
 NULLS = ("no effect", "no effect, censoring depends on a column")
 REAL = {"gbsg2": "load_gbsg2", "whas500": "load_whas500"}
-TESTS = ("HRT, kernel", "HRT, lasso of the scores")
+TESTS = ("HRT, default", "HRT, lasso of the scores")
 PEER = "Cox lasso, knockoffs"
 Survival = tuple[np.ndarray, np.ndarray]
 
@@ -135,7 +135,7 @@ def filtered(X: np.ndarray, y: np.ndarray, seed: int, estimator: object = None) 
 METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], Survival]] = {
     TESTS[0]: randomized,
     TESTS[1]: lambda X, y, seed: randomized(X, y, seed, LassoCV()),
-    "knockoffs, kernel": filtered,
+    "knockoffs, default": filtered,
     "knockoffs, lasso of the scores": lambda X, y, seed: filtered(X, y, seed, LassoCV()),
     PEER: cox_knockoffs,
 }
@@ -260,8 +260,8 @@ def render(rows: Sequence[Record]) -> str:
 
 `python -m reproduction survival`: {N_ROWS} rows, {N_COLUMNS} columns of an AR(1) with correlation
 {CORRELATION:g}, a Weibull hazard that {N_ACTIVE} columns act on, independent exponential censoring;
-`fdr={FDR}`, seeds from {FIRST_SEED}, means with standard errors. "HRT, kernel" is
-`HRTSelector(response="survival")`, "knockoffs, kernel" `KnockoffSelector(response="survival")`;
+`fdr={FDR}`, seeds from {FIRST_SEED}, means with standard errors. "HRT, default" is
+`HRTSelector(response="survival")`, "knockoffs, default" `KnockoffSelector(response="survival")`;
 "lasso of the scores" stands for `LassoCV` as the estimator. "{PEER}" is scikit-survival's
 Cox lasso of columns and Gaussian knockoffs, with the penalty of the largest cross-validated partial
 likelihood, differences of absolute coefficients, and knockoff+. Version {rows[0]["version"]}, one

@@ -58,7 +58,7 @@ MethodOption = Annotated[
     ),
 ]
 CriticOption = Annotated[
-    Critic, typer.Option(help="convex: a kernel critic; neural: a neural network.")
+    Critic, typer.Option(help="convex: a convex critic; neural: a neural network.")
 ]
 Fdr = Annotated[
     float, typer.Option(help="Largest share of false discoveries among the selected, on average.")

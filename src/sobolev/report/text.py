@@ -37,9 +37,13 @@ REFERENCES = {
 }
 _SIC = "the Sobolev Independence Criterion (Mroueh et al. 2019)"
 _CRITICS = {
-    "convex": "a kernel critic (ConvexSIC)",
+    "convex": "a convex critic (ConvexSIC)",
     "neural": "a neural network as critic (NeuralSIC)",
 }
+_BEST_MAP = (
+    "This critic is linear, a sum of functions of single columns and of pairs, or a kernel of all "
+    "columns, whichever predicts held-out rows best."
+)
 _CONDITIONALS = {
     "auto": "logistic or ridge regression with resampled residuals where these fit, the leaf "
     "weights of a random forest where they do not",
@@ -169,6 +173,8 @@ def _hrt(result: SelectionResult) -> list[str]:
         f"other features{_covariates(result)}, by the holdout randomization test (Tansey et al. "
         f"2022) with {statistic}.",
     ]
+    if settings.get("critic", "convex") == "convex":
+        text.append(_BEST_MAP)
     share = settings.get("test_size")
     if settings.get("scheme", "forward") == "forward":
         first = percent(1 - float(0.7 if share is None else share))
@@ -214,6 +220,7 @@ def _knockoffs(result: SelectionResult) -> list[str]:
         f"{_targets(result)} given all other features{_covariates(result)}, by the knockoff filter "
         f"(Candès et al. 2018) on {_rows(result)}, with {importances} for features and knockoffs "
         "together.",
+        *([_BEST_MAP] if settings.get("critic", "convex") == "convex" else []),
         f"Knockoffs: {_SAMPLERS.get(sampler, sampler)}.",
     ]
     offset = int(settings.get("offset", 1))
