@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
 
 from sobolev import ConvexSIC
 from sobolev.datasets import make_liang, make_sinexp, make_xor
@@ -31,3 +32,21 @@ def test_liang():
 def test_xor_two_of_200():
     """Both found in at least 9 of 10."""
     assert mean_recall(make_xor, 10, 1000, 200) >= 0.9
+
+
+def test_all_relevant_columns():
+    """5 informative columns and 15 combinations of them come first among 500."""
+    found = []
+    for seed in range(5):
+        X, y = make_classification(
+            2600,
+            500,
+            n_informative=5,
+            n_redundant=15,
+            n_clusters_per_class=16,
+            shuffle=False,
+            random_state=seed,
+        )
+        sic = ConvexSIC(tau=1.0, lam=0.1).fit(X, y.astype(str))
+        found.append(np.mean(np.argsort(-sic.relevance(X))[:20] < 20))
+    assert np.mean(found) >= 0.98

@@ -18,6 +18,7 @@ from sobolev.convex.choosing import BestMap, Rival
 from sobolev.convex.evaluation import ConvexEvaluator
 from sobolev.convex.fitting import Critic, row_risk
 from sobolev.convex.refit import predict_without
+from sobolev.convex.relevance import all_relevant
 from sobolev.convex.solvers import resolve_solver
 from sobolev.convex.training import check_parameters, forget, judge, prepare, train
 from sobolev.criterion import Explanation
@@ -310,6 +311,38 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         """
         found = self.critic_.explain(*self._rows(X, y))
         return found.among(self.standardizer_.varying)
+
+    def relevance(self, X: Any) -> Array:
+        """Importances of all relevant columns, redundant ones included; they sum to one.
+
+        ``feature_importances_`` are sparse: of several columns with the same information, one is
+        enough. Here a column counts by its correlation with the directions in which the critic
+        varies, so columns that repeat what others say come before noise, too. A critic that
+        shrinks more, ``ConvexSIC(tau=1, lam=0.1)``, finds these directions best. No error rate is
+        controlled.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows of the fit.
+
+        Returns
+        -------
+        array of shape (d,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sobolev import ConvexSIC
+        >>> rng = np.random.default_rng(0)
+        >>> factor = rng.standard_normal((300, 1))
+        >>> X = np.hstack([factor + 0.5 * rng.standard_normal((300, 3)), rng.random((300, 5))])
+        >>> sic = ConvexSIC(tau=1, lam=0.1).fit(X, factor[:, 0] ** 3)
+        >>> sorted(np.argsort(-sic.relevance(X))[:3].tolist())
+        [0, 1, 2]
+        """
+        check_is_fitted(self, "feature_importances_")
+        return all_relevant(self, validate_rows(self, X, reset=False))
 
     def evaluator(self, X: Array, y: Any, statistic: str) -> ConvexEvaluator:
         """The statistic of checked rows as a function of some of the columns.
