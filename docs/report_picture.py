@@ -12,7 +12,7 @@ from pathlib import Path
 from PIL import Image, ImageOps
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-WIDTH, HEIGHT, SCALE, COLOURS = 1000, 950, 1.5, 64
+WIDTH, HEIGHT, SCALE, COLOURS = 1000, 1350, 1.5, 64
 FRAME = "#C3C8CF"
 
 

@@ -42,8 +42,9 @@ print(X.describe().loc[["min", "50%", "max"]].round(1).T)
 
 hrt = HRTSelector(fdr=0.1, random_state=0).fit(X, y)
 correlation = X.corrwith(y).abs().rename("|correlation|")
-table = hrt.summary().set_index("feature")[["importance", "pvalue", "qvalue", "selected"]]
-print(table.join(correlation).round(4))
+columns = ["importance", "pvalue", "qvalue", "selected", "note"]
+table = hrt.summary().set_index("feature")[columns].join(correlation)
+print(table.to_string(float_format="{:.2g}".format))
 
 plot_pvalues(hrt)
 plt.show()
@@ -51,8 +52,9 @@ plt.show()
 # %%
 # A clinician would expect body mass, blood pressure and triglycerides. Sex is the surprise: its
 # correlation with progression is the smallest of all, and it matters all the same, because men
-# and women with the same blood values differ. HDL correlates with progression, but adds nothing
-# that the selected columns do not say.
+# and women with the same blood values differ. HDL is selected with the note "not assured": it is
+# strongly related to the other blood values, and its p-value depends on how that relation is
+# modelled. It is a candidate, not a result.
 #
 # Effects
 # -------

@@ -31,7 +31,8 @@ print("\nmissing:", table.isna().sum()[lambda counts: counts > 0].to_dict())
 
 hrt = HRTSelector(fdr=0.1, random_state=0).fit(table, "body_mass_g")
 print(hrt.response_.sentence)
-print(hrt.summary().drop(columns="statistic").round(4).to_string(index=False))
+columns = ["feature", "kind", "importance", "pvalue", "qvalue", "selected", "note"]
+print(hrt.summary()[columns].to_string(index=False, float_format="{:.2g}".format))
 
 plot_pvalues(hrt)
 plt.show()
@@ -41,8 +42,7 @@ plt.show()
 # -----------------------
 # Males are heavier than females of the same species and frame. The species differ in mass beyond
 # what flippers and bills show: Gentoo penguins are the largest. The length of the flipper measures
-# the frame of the bird. Bill length is related to mass, too, but nothing shows that it adds to
-# species, sex and flipper.
+# the frame of the bird, and the depth and length of the bill add a little to it.
 #
 # The year is a warning more than a discovery: seasons differ, in food and in who measured. It is a
 # covariate rather than a question, so adjust for it.
@@ -51,9 +51,9 @@ adjusted = HRTSelector(fdr=0.1, adjust=["year"], random_state=0).fit(table, "bod
 print("adjusted for the year:", ", ".join(adjusted.get_feature_names_out()))
 
 # %%
-# The island was just beyond the line before and is now just within it: a column so near the line is
-# a hint, not a result. Gentoo live on Biscoe only and Chinstrap on Dream only, so the question is
-# whether Adelie penguins of different islands differ, and few rows speak to it.
+# The other answers stay as they are. The island is not selected. Gentoo live on Biscoe only and
+# Chinstrap on Dream only, so the question is whether Adelie penguins of different islands differ,
+# and few rows speak to it: "not selected" does not mean that they are the same.
 #
 # Both birds of a nest were measured, and the two rows are not independent; this table has no column
 # for the nest. If yours has one, pass ``groups="nest"``.

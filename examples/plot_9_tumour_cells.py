@@ -36,7 +36,7 @@ print("p-value of any dependence:", whole.pvalue)
 
 single = HRTSelector(fdr=0.1, random_state=0).fit(X, diagnosis)
 columns = ["feature", "importance", "pvalue", "qvalue", "selected"]
-print(single.summary()[columns].head(8).round(4).to_string(index=False))
+print(single.summary()[columns].head(8).to_string(index=False, float_format="{:.2g}".format))
 
 # %%
 # This empty answer is right: no single column is needed. It is also not what a pathologist wants to
@@ -67,15 +67,16 @@ groups = {
     for name, words in properties.items()
 }
 grouped = HRTSelector(fdr=0.1, feature_groups=groups, random_state=0).fit(X, diagnosis)
-print(grouped.summary()[columns].round(6).to_string(index=False))
+print(grouped.summary()[columns].to_string(index=False, float_format="{:.2g}".format))
 
 plot_pvalues(grouped)
 plt.show()
 
 # %%
-# Size, texture, smoothness and the shape of the outline each add information that the other
-# properties do not have: large, uneven nuclei with an irregular outline are what pathologists look
-# for. Nothing shows that symmetry or fractal dimension add to these.
+# Size, smoothness and the shape of the outline each add information that the other properties do
+# not have: large nuclei with an irregular outline are what pathologists look for. Nothing shows
+# that texture, symmetry or fractal dimension add to these. Importance is not evidence: the critic
+# uses texture, but on held-out rows draws of it given the other properties do as well.
 #
 # The groups must not be chosen by their p-values. If two groupings make sense, decide for one
 # before you run the test.

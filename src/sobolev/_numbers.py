@@ -24,6 +24,18 @@ def shown_pvalue(p: float) -> str:
     return "1" if p == 1 else f"{p:.3f}"
 
 
+def shown_share(share: float) -> str:
+    """A positive share in per cent, without decimals.
+
+    Examples
+    --------
+    >>> from sobolev._numbers import shown_share
+    >>> [shown_share(share) for share in (0.18, 0.004)]
+    ['18%', '<1%']
+    """
+    return f"{share:.0%}" if share >= 0.01 else "<1%"
+
+
 def pvalue_equation(p: float, name: str = "p") -> str:
     """A p-value with its name.
 

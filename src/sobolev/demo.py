@@ -19,12 +19,14 @@ from rich.table import Table
 from rich.text import Text
 
 from sobolev import HRTSelector, audit
+from sobolev._numbers import shown_pvalue
 from sobolev._progress import listening
 from sobolev.cli.output import FILES, choose_folder, save
 from sobolev.cli.terminal import Reporter
 from sobolev.datasets import make_sinexp
 from sobolev.inference import AuditResult
 from sobolev.report import SelectionResult, make_result
+from sobolev.summary import not_assured
 from sobolev.tables import Prepared, prepare, write_table
 
 FDR, SHOWN = 0.1, 12
@@ -175,6 +177,8 @@ def selected_sentence(table: pd.DataFrame, truth: frozenset[str] | None) -> str:
     """What was selected, and how much of it is right if that is known."""
     found = list(table.loc[table["selected"], "feature"])
     said = f"Selected at a false discovery rate of {FDR:.0%}: {', '.join(found) or 'nothing'}."
+    if unsure := not_assured(table):
+        said += f" The level is not assured for {', '.join(unsure)}: the report says why."
     if truth is None:
         return said
     false = len(set(found) - truth)
@@ -200,7 +204,7 @@ def print_table(console: Console, table: pd.DataFrame, truth: frozenset[str] | N
             str(place),
             Text(row["feature"]),
             f"{row['importance']:.4f}",
-            *(f"{row[name]:.2g}" for name in ("pvalue", "qvalue")),
+            *(shown_pvalue(row[name]) for name in ("pvalue", "qvalue")),
             "yes" if row["selected"] else "",
             *([] if truth is None else ["matters" if row["feature"] in truth else "noise"]),
             style="bold" if row["selected"] else "",

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from sobolev._numbers import shown_share
 from sobolev._typing import Array, Index, Mask
 from sobolev.criterion import disjoint_groups, parse_groups
 from sobolev.skill import Skill
@@ -207,7 +208,9 @@ def with_missing(notes: dict[int, str], shares: Array) -> dict[int, str]:
     """Notes by position of a column, with the share of missing cells of each column behind."""
     found = dict(notes)
     for j in np.flatnonzero(shares):
-        found[int(j)] = "; ".join(filter(None, [found.get(int(j)), f"{shares[j]:.0%} missing"]))
+        found[int(j)] = "; ".join(
+            filter(None, [found.get(int(j)), f"{shown_share(shares[j])} missing"])
+        )
     return found
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from sobolev import __version__
+from sobolev._numbers import shown_pvalue
 from sobolev.demo import own_command
 
 QUICK = ("--repeats", 2)
@@ -28,8 +29,8 @@ def test_the_demo_shows_everything_it_promises(here, run):
         assert words in " ".join(result.out.split())
     found = json.loads((here / "sobolev-demo" / "result.json").read_text(encoding="utf-8"))
     first = found["features"][0]
-    assert f"{first['pvalue']:.2g}" in result.out
-    assert f"{first['qvalue']:.2g}" in result.out
+    assert shown_pvalue(first["pvalue"]) in result.out
+    assert shown_pvalue(first["qvalue"]) in result.out
     assert found["fdr"] == 0.1
     assert len(found["audit"]["runs"]) == 2
     assert "Audit: The false discovery rate measured on these columns" in result.out

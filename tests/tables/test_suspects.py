@@ -95,6 +95,22 @@ def test_blocks_of_rows_need_no_name_but_years_and_baselines_are_features(frame,
     assert any("--subject unit" in note for note in data.notes)
 
 
+def test_codes_of_blocks_that_are_features_raise_a_question(frame, rng):
+    """As the pigs of dietox: 4601, 4643, …, with 12 rows each, few with 11."""
+    codes = rng.permutation(10**4)[:40]
+    frame["pig"] = np.repeat(codes, 5)
+    frame["z"] = np.repeat(rng.permutation(10**4)[:100], 2)
+    asked = "Rows come in blocks with the same value of 'z', 'pig': pass --subject z if rows"
+    assert any(note.startswith(asked) for note in prepare(frame, ["y"]).notes)
+    del frame["z"]
+    data = prepare(frame, ["y"])
+    assert "pig" in data.variables
+    assert any("--subject pig" in note for note in data.notes)
+    assert not any("--subject" in note for note in prepare(frame, ["y"], keep=["pig"]).notes)
+    frame["pig"] = np.sort(rng.integers(20, 80, len(frame)))  # a sorted table
+    assert not any("--subject" in note for note in prepare(frame, ["y"]).notes)
+
+
 def test_texts_with_a_few_large_values_are_no_subjects(rng):
     cities = pd.Series([f"c{int(v)}" for v in rng.zipf(1.5, 400).clip(max=300)], name="city")
     assert cities.nunique() > 32

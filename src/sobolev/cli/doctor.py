@@ -61,13 +61,15 @@ def examine() -> dict[str, Any]:
     optional = {
         name: {"version": version_of(name), "for": purpose} for name, purpose in OPTIONAL.items()
     }
+    # Before the versions: it loads torch, which is listed only if it is loaded.
+    device = _device() if optional["torch"]["version"] else None
     return {
         "versions": versions("joblib", "matplotlib", "typer", "rich"),
         "system": platform.platform(),
         "cores": joblib.cpu_count(),
         "threads": _pools(),
         "optional": optional,
-        "device": _device() if optional["torch"]["version"] else None,
+        "device": device,
     }
 
 

@@ -159,7 +159,8 @@ def plot_interactions(
     ax.tick_params(length=0)
     first, second = np.unravel_index(int(strengths.argmax()), strengths.shape)
     pair = [shown_name(rows.names[positions[i]], 16) for i in (first, second)]
-    title = f"strongest: {pair[0]} × {pair[1]}" if strengths.any() else "no interaction"
+    is_any = round(float(strengths.max()), _digits(top)) > 0  # not only rounding errors
+    title = f"strongest: {pair[0]} × {pair[1]}" if is_any else "no interaction"
     more = f" · {k} of {asked} features" if asked > k else ""
     clean(ax, title + more)
     ax.spines[["left", "bottom"]].set_visible(False)
@@ -231,9 +232,14 @@ def _cells(ax: Axes, strengths: Array, top: float) -> Any:
     return mesh
 
 
+def _digits(top: float) -> int:
+    """Decimals with which strengths are shown."""
+    return max(0, 1 - int(np.floor(np.log10(top))))
+
+
 def _numbers(ax: Axes, strengths: Array, top: float) -> None:
     size = 0.8 * row_font(ax, len(strengths))
-    digits = max(0, 1 - int(np.floor(np.log10(top))))
+    digits = _digits(top)
     for (a, b), value in np.ndenumerate(strengths):
         if a != b:
             color = "white" if value > 0.6 * top else "black"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from sobolev._random import RandomState
 
 BINS = 60
+# An observed statistic nearer to the mean, as a share of the axis, would cross the label.
+CLOSE = 0.2
 
 
 def plot_null(
@@ -178,6 +180,10 @@ def draw_null(ax: Axes, null: NullDistribution, limits: tuple[float, float]) -> 
     where = (null.mean - low) / (high - low)
     ha, x_text = ("left", low) if where < 0.25 else ("center", null.mean)
     ha, x_text = ("right", high) if where > 0.75 else (ha, x_text)
+    beside = null.statistic - null.mean
+    if ha == "center" and abs(beside) < CLOSE * (high - low):  # not across the observed line
+        ha = "right" if beside >= 0 else "left"
+        x_text = null.statistic - np.copysign(0.02 * (high - low), beside)
     ax.text(x_text, 1.04 * peak, label, ha=ha, fontsize=8, color=INK, bbox=plain, zorder=5)
     _say_observed(ax, null, low, high)
     ax.set_xlim(low, high)

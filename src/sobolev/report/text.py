@@ -55,11 +55,6 @@ _CONDITIONALS = {
     "categorical": "class probabilities",
     "neural": "a neural network",
 }
-# Why the level is not assured for a feature, by the check that found it.
-_SECOND_LOOK = (
-    "their selection depends on the model of the columns; with its mean corrected, the p-value is "
-    "no longer small"
-)
 _PVALUES = {
     "saddlepoint": "by a saddlepoint approximation",
     "montecarlo": "by simulation",
@@ -205,7 +200,7 @@ def _hrt(result: SelectionResult) -> list[str]:
     level = percent(result.fdr or 0)
     text.append(f"The p-values were adjusted by {procedure} at a false discovery rate of {level}.")
     if unsure := not_assured(result.table):
-        text.append(f"The level is not assured for {list_some(unsure)}: {_SECOND_LOOK}.")
+        text.append(f"The level is not assured for {list_some(unsure)}: {_second_look(unsure)}.")
     return text
 
 
@@ -279,9 +274,8 @@ def meaning(result: SelectionResult) -> str:
         )
     elif unsure := not_assured(result.table):
         said.append(
-            f"But the level of {level} is not assured for {list_some(unsure)}: {_SECOND_LOOK}. "
-            "Take them out, use another model of the columns, or measure the level on this table "
-            "with an audit."
+            f"But the level of {level} is not assured for {list_some(unsure)}: "
+            f"{_second_look(unsure)}. {_what_then(unsure, result.audit is not None)}"
         )
     else:
         said.append(
@@ -291,6 +285,29 @@ def meaning(result: SelectionResult) -> str:
     if result.method == "knockoffs" and _draws(result.settings) == 1 and not _offset(result):
         said.append("With offset 0 and one draw this holds only approximately.")
     return " ".join([*said, *skill])
+
+
+def _second_look(unsure: Sequence[str]) -> str:
+    """Why the level is not assured for some features."""
+    their, values = ("its", "p-value is") if len(unsure) == 1 else ("their", "p-values are")
+    return (
+        f"{their} selection depends on the model of the columns; with the mean of the model "
+        f"corrected, {their} {values} no longer small"
+    )
+
+
+def _what_then(unsure: Sequence[str], audited: bool) -> str:
+    """What to do about features for which the level is not assured."""
+    it = "it" if len(unsure) == 1 else "them"
+    if audited:
+        return (
+            "The audit measured the level on average over all features with planted responses, "
+            f"not for {it} alone: confirm {it} on other data, or use another model of the columns."
+        )
+    return (
+        f"Take {it} out, use another model of the columns, or measure the level on this table with "
+        "an audit."
+    )
 
 
 def no_meaning(result: SelectionResult) -> str:
@@ -368,7 +385,7 @@ def audit(found: AuditResult) -> list[str]:
         f"planted responses: {found.signal_to_noise:g}.",
     ]
     if found.null_shares:
-        shares = [f"{s:.3f} are at most {level:g}" for level, s in found.null_shares.items()]
+        shares = [f"{s:.1%} are at most {level:g}" for level, s in found.null_shares.items()]
         said.append(f"Of the p-values of features without effect, {' and '.join(shares)}.")
     most = list(found.most_false.items())
     if most:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from sobolev._numbers import shown_share
 from sobolev._typing import Mask
 from sobolev.validation import list_some
 
@@ -99,7 +100,7 @@ def _with_gaps(
             continue
         found[name] = column
         if count:
-            shares.append(f"{name!r} {count / kept.sum():.0%}")
+            shares.append(f"{name!r} {shown_share(count / kept.sum())}")
     if shares:
         notes.append(f"{DRAWN} given the other columns and the target ({list_some(shares)}).")
     return found

@@ -24,6 +24,7 @@ from sobolev.tables.suspects import (
     event_note,
     identifier,
     leak_notes,
+    marks_blocks,
     repeated,
     to_keep,
 )
@@ -154,7 +155,9 @@ def prepare(
             if kind not in UNUSABLE and repeated(column):
                 subjects.append(name)
     if subject is None and blocks_of is None:
-        notes += ask_subject(subjects)
+        numeric = [name for name, kind in kinds.items() if kind == "numeric"]
+        blocks = [name for name in numeric if name not in wanted and marks_blocks(columns[name])]
+        notes += ask_subject(subjects, blocks)
     flags = {} if event is not None else event_flags(columns, y)
     for name, time in flags.items():
         if name not in wanted:

@@ -38,6 +38,8 @@ _ROW = re.compile(
 _TIME = re.compile(r"(?:.* )?(?:year|yr|month|week|day|date|time|t|period|quarter|wave|visit|age)")
 # A subject has at least two rows for most values; a named one at most so many on average.
 MIN_SUBJECTS, MOST_ROWS = 10, 50
+# Share of blocks of rows that have the same length.
+SAME_LENGTH = 0.75
 # Codes of subjects use at least one of so many integers.
 SPARSEST = 3
 
@@ -83,8 +85,32 @@ def repeated(column: pd.Series) -> bool:
     return bool((counts > 1).mean() >= 0.75 and counts.max() <= 4 * np.median(counts))
 
 
-def ask_subject(names: Sequence[str]) -> list[str]:
-    """The question that repeated identifiers raise, if there are any."""
+def marks_blocks(column: pd.Series) -> bool:
+    """Whether an integer is constant in blocks of neighbouring rows of about the same length.
+
+    Codes of subjects do this, and so does what was measured once for each of them.
+    """
+    values = numbers(column)
+    if values.size < 2 or not np.isfinite(values).all() or (values % 1 != 0).any():
+        return False
+    found, counts = np.unique(values, return_counts=True)
+    return bool(
+        found.size > FEW_CATEGORIES
+        and np.median(counts) >= 2
+        and 1 + np.count_nonzero(np.diff(values)) == found.size
+        and (counts == np.median(counts)).mean() >= SAME_LENGTH
+        and not _TIME.fullmatch(words(str(column.name)))
+    )
+
+
+def ask_subject(names: Sequence[str], blocks: Sequence[str] = ()) -> list[str]:
+    """The question that repeated identifiers raise, or else columns that mark blocks of rows."""
+    if not names and blocks:
+        shown = list_some([repr(name) for name in blocks])
+        return [
+            f"Rows come in blocks with the same value of {shown}: pass --subject "
+            f"{shlex.quote(blocks[0])} if rows belong together."
+        ]
     if not names:
         return []
     shown, verb = list_some([repr(name) for name in names]), "s" if len(names) == 1 else ""
