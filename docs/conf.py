@@ -1,10 +1,18 @@
 """Sphinx configuration. Formulas become MathML, so that the pages need no network."""
 
+import textwrap
+import warnings
+
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
 from sobolev import __version__
+
+# Warnings on the pages of the gallery: without the file, and on lines that fit.
+warnings.formatwarning = lambda message, category, *_: (
+    textwrap.fill(f"{category.__name__}: {message}", 88) + "\n"
+)
 
 project = "sobolev"
 author = "The sobolev developers"
