@@ -29,6 +29,12 @@ def test_mean_difference(case):
     np.testing.assert_allclose(forms.M, M, atol=1e-12)
 
 
+def test_mean_of_the_map(map_name, draw_sample, bind_map):
+    X, psi, p = draw_sample(weighted=True)
+    bound = bind_map(map_name, X, p)
+    np.testing.assert_allclose(bound.forms(X, psi, p).mean, p @ bound.values(X), atol=1e-12)
+
+
 def test_covariance(case):
     forms, (_, C, _, _) = case
     np.testing.assert_allclose(forms.covariance_times(np.eye(C.shape[0])), C, atol=1e-12)
