@@ -227,7 +227,7 @@ def test_risk_by_hand():
     assert risk(3.0, 2.0, 0.5, mean=1.0) == 1.5
 
 
-@pytest.mark.parametrize("spread", [0.5, 2.0])
+@pytest.mark.parametrize("spread", [0.5, 1.1, 2.0])
 def test_another_lam_needs_a_gain_of_more_than_one_standard_error(spread):
     """Gains with mean 1 and standard error ``spread``; levels far above and below do not matter."""
     gains = 1.0 + spread * np.sqrt(3) * np.array([-1.0, 0.0, 1.0])

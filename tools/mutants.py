@@ -234,11 +234,7 @@ class Runner:
 
 
 def run_module(
-    module: str,
-    sample: int | None,
-    seed: int,
-    known: list[Result],
-    keep: Callable[[], None],
+    module: str, arguments: argparse.Namespace, known: list[Result], keep: Callable[[], None]
 ) -> None:
     """Run the mutants of one module that have no valid result; results are put into ``known``."""
     with tempfile.TemporaryDirectory() as name:
@@ -252,11 +248,15 @@ def run_module(
         valid = {
             r["key"]
             for r in known
-            if r["module"] == module and r["tests"] == runner.tests_hash(r["killer"])
+            if r["module"] == module
+            and (
+                r["tests"] == runner.tests_hash(r["killer"])
+                or (arguments.trust_killed and r["outcome"] == "killed")
+            )
         }
         order = sorted(keys)
-        random.Random(f"{seed} {module}").shuffle(order)
-        left = [key for key in order[:sample] if key not in valid]
+        random.Random(f"{arguments.seed} {module}").shuffle(order)
+        left = [key for key in order[: arguments.sample] if key not in valid]
         print(f"{module}: {len(keys)} mutants, {len(left)} to run", flush=True)
         if left:
             runner.check()
@@ -301,6 +301,11 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", metavar="module", help=", ".join(TESTS))
     parser.add_argument("--sample", type=int, help="mutants of each module; default: all")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
+    parser.add_argument(
+        "--trust-killed",
+        action="store_true",
+        help="after tests were only added: do not run killed mutants again",
+    )
     arguments = parser.parse_args()
     unknown = set(arguments.modules) - set(TESTS)
     if unknown:
@@ -308,7 +313,7 @@ def main() -> int:
     known = json.loads(RESULTS.read_text(encoding="utf-8"))["mutants"] if RESULTS.exists() else []
     explained = json.loads(EQUIVALENT.read_text(encoding="utf-8"))
     for module in arguments.modules or TESTS:
-        run_module(module, arguments.sample, arguments.seed, known, lambda: write(known, explained))
+        run_module(module, arguments, known, lambda: write(known, explained))
     write(known, explained)
     print("| module | made | killed | timed out | explained | left |\n|---|---|---|---|---|---|")
     left = 0

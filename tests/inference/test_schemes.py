@@ -109,6 +109,7 @@ def test_one_draw_is_a_normal_score():
 def test_equal_draws_are_one_draw():
     d = np.array([1.0, 2.0, -0.5])
     assert rubin_pvalue(np.tile(d, (4, 1))) == pytest.approx(rubin_pvalue(d[None]))
+    assert rubin_pvalue(1e-3 * d[None]) == pytest.approx(rubin_pvalue(d[None]))
     assert rubin_pvalue(np.zeros((3, 4))) == 1.0
 
 

@@ -153,3 +153,4 @@ def test_a_sum_below_its_mean_is_not_corrected():
     signs = np.array(list(product([-1, 1], repeat=4)))
     exact = np.mean(signs @ np.abs(d) >= d.sum() - 1e-12)
     assert studentised_pvalue(d) == pytest.approx(exact, rel=1e-6)
+    assert studentised_pvalue(np.array([2.0, 2.0, -3.0])) == 0.5  # four of eight patterns

@@ -315,3 +315,10 @@ def test_no_column_differs_from_its_knockoff():
     for statistic in ("difference", "lasso_path", "swap"):
         found = evaluate(X, X, y, None, statistic, np.arange(8), np.random.default_rng(0))
         np.testing.assert_array_equal(found.W, np.zeros(8))
+
+
+def test_estimators_see_covariates_in_standard_units():
+    Z = 5.0 + 3.0 * np.random.default_rng(2).standard_normal((120, 2))
+    model = evaluated("difference", make_pipeline(StandardScaler(), Ridge()), Z=Z).model
+    np.testing.assert_allclose(model[0].mean_[16:], 0.0, atol=1e-12)
+    np.testing.assert_allclose(model[0].scale_[16:], 1.0)
