@@ -15,13 +15,13 @@ INSTALL_CARRIERS = -$(BIN)/python -m pip install -q -c constraints.txt --no-deps
 LOCK := $(if $(shell command -v flock),flock .venv.lock)
 
 # One BLAS thread: the tests run in parallel processes and timings stay comparable.
-test verify bench bench-guard reproduce test-lowest test-newest: export OPENBLAS_NUM_THREADS = 1
-test verify bench bench-guard reproduce test-lowest test-newest: export OMP_NUM_THREADS = 1
-test verify bench bench-guard reproduce test-lowest test-newest: export MKL_NUM_THREADS = 1
+test verify bench bench-guard reproduce test-lowest test-newest coverage: export OPENBLAS_NUM_THREADS = 1
+test verify bench bench-guard reproduce test-lowest test-newest coverage: export OMP_NUM_THREADS = 1
+test verify bench bench-guard reproduce test-lowest test-newest coverage: export MKL_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-lowest test-newest verify bench bench-guard reproduce docs dist release clean
+.PHONY: help demo test test-lowest test-newest coverage mutants verify bench bench-guard reproduce docs dist release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,18 @@ test-newest: ## run the fast tests with the newest versions (no torch: see const
 	$(NEWEST_ENV)/bin/python -m pip install -q -e ".[test]"
 	$(NEWEST_ENV)/bin/python -m pip list
 	$(NEWEST_ENV)/bin/python -m pytest -n $(WORKERS)
+
+# TESTS="tests/inference tests/convex" takes the tests of these folders only.
+coverage: .venv/.dev ## the share of lines and branches of src that the fast tests run
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n $(WORKERS) $(TESTS)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
+# SAMPLE is the number of mutants of each module, MODULES a choice, such as criterion.
+SAMPLE ?= 36
+mutants: .venv/.dev ## change the statistical core one operator at a time, count what no test notices
+	$(BIN)/python tools/mutants.py --sample $(SAMPLE) $(MODULES)
 
 verify: .venv/.dev ## run the statistical guarantees (slow) and renew their tables
 	$(INSTALL_CARRIERS)

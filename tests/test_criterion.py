@@ -6,9 +6,15 @@ from scipy.optimize import check_grad
 
 from sobolev.criterion import (
     Decomposition,
+    Explanation,
+    adjusted_groups,
+    choose_lam,
+    disjoint_groups,
     mirror_step,
     normalized_importances,
+    parse_columns,
     parse_groups,
+    risk,
     sobolev_penalty,
 )
 
@@ -195,3 +201,98 @@ def test_decomposition_adds_up():
     assert terms.sic == pytest.approx(1.0)
     with_targets = Decomposition(2.0, np.array([0.3, 0.2]), 0.4, 0.1, np.array([0.25]))
     assert with_targets.sic == pytest.approx(1.25)
+
+
+def test_many_mirror_steps_at_once_are_those_of_each_row(rng):
+    eta, squares = rng.dirichlet(np.ones(4), size=(3, 2)), rng.exponential(size=(3, 2, 4))
+    found = mirror_step(eta, squares, 0.3, 1e-2)
+    for i, j in np.ndindex(3, 2):
+        np.testing.assert_allclose(found[i, j], mirror_step(eta[i, j], squares[i, j], 0.3, 1e-2))
+
+
+def test_the_mirror_step_of_the_paper_is_not_divided(rng):
+    squares, eta = rng.exponential(size=5), rng.dirichlet(np.ones(5))
+    expected = eta * np.exp(0.1 * np.minimum((squares + 1e-2) / eta**2, 100.0))
+    found = mirror_step(eta, squares, 0.1, 1e-2, relative=False)
+    np.testing.assert_allclose(found, expected / expected.sum())
+
+
+def test_the_mirror_step_moves_no_further_than_it_may():
+    found = mirror_step(np.array([1e-9, 1 - 1e-9]), np.ones(2), 0.5, max_move=2.0)
+    assert found[0] / found[1] == pytest.approx(1e-9 * np.exp(2.0 - 0.125), rel=1e-6)
+
+
+def test_risk_by_hand():
+    assert risk(3.0, 2.0, 0.5) == 2.5
+    assert risk(3.0, 2.0, 0.5, mean=1.0) == 1.5
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.1, 2.0])
+def test_another_lam_needs_a_gain_of_more_than_one_standard_error(spread):
+    """Gains with mean 1 and standard error ``spread``; levels far above and below do not matter."""
+    gains = 1.0 + spread * np.sqrt(3) * np.array([-1.0, 0.0, 1.0])
+    level = np.array([20.0, 50.0, 80.0])
+    risks = np.column_stack([level, level - 1.0, level + gains])
+    assert choose_lam(risks, [0.1, 0.01, 1.0], 0.09) == (1.0 if spread < 1 else 0.1)
+    assert choose_lam(risks - 100.0, [0.1, 0.01, 1.0], 0.09) == 0.1  # no lam has a positive risk
+    assert choose_lam(risks[:1] + 5.0, [0.1, 0.01, 1.0], 0.12) == (1.0 if gains[0] > 0 else 0.1)
+
+
+@pytest.mark.parametrize(("risk_of_best", "gain"), [(1e-9, 1.0), (0.0, 1.0), (1.0, 0.0)])
+def test_a_tie_goes_to_the_reference(risk_of_best, gain):
+    risks = np.array([[risk_of_best - gain, risk_of_best]])
+    expected = 1.0 if risk_of_best > 0 and gain > 0 else 0.1
+    assert choose_lam(risks, [0.1, 1.0], 0.1) == expected
+
+
+@pytest.mark.parametrize(
+    ("groups", "adjust", "only"),
+    [
+        (None, [1], True),
+        (None, None, False),  # nothing is adjusted for
+        ([[2], [0]], [1], False),  # another order
+        ([[0, 2]], [1], False),
+        ([[0, 2], [2]], [1, 3], False),
+    ],
+)
+def test_single_features_in_order_beside_some_in_no_group(groups, adjust, only):
+    assert adjusted_groups(groups, adjust, 4).only_adjust == only
+
+
+def test_groups_without_a_column_leave_it_in_none():
+    groups = parse_groups({"g": [0, 1], "h": [1, 2]}, 4)
+    np.testing.assert_array_equal(groups.n_memberships, [1, 2, 1, 1])
+    left = groups.without(np.array([0]))
+    assert left.names == ["h", "x3"]
+    np.testing.assert_array_equal(left.adjusted, [True, False, False, False])
+
+
+def test_disjoint_groups_name_their_columns():
+    found = disjoint_groups({"g": ["c", "a"]}, ["a", "b", "c", "d"])
+    assert {name: columns.tolist() for name, columns in found.items()} == {
+        "g": [0, 2],
+        "b": [1],
+        "d": [3],
+    }
+    with pytest.raises(ValueError, match="column 'b' is in 2 groups"):
+        disjoint_groups([["a", "b"], ["b", "c"]], ["a", "b", "c"])
+
+
+def test_positions_count_from_both_ends():
+    names = ["a", "b", "c"]
+    assert parse_columns(["c", 0, -2], 3, names, "adjust").tolist() == [0, 1, 2]
+    assert parse_columns([-3, 2], 3, None, "adjust").tolist() == [0, 2]
+    assert parse_columns(None, 3, names, "adjust").size == 0
+    for wrong in (3, -4):
+        with pytest.raises(ValueError, match=f"adjust names column {wrong}"):
+            parse_columns([wrong], 3, names, "adjust")
+    with pytest.raises(TypeError, match="must be a list"):
+        parse_columns("a", 3, names, "adjust")
+
+
+def test_contributions_add_up_to_the_witness():
+    terms = Explanation(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([10.0, 20.0]), np.ones(2))
+    np.testing.assert_array_equal(terms.witness, [14.0, 28.0])
+    more = terms.among(np.array([False, True, True]))
+    np.testing.assert_array_equal(more.features, [[0.0, 1.0, 2.0], [0.0, 3.0, 4.0]])
+    np.testing.assert_array_equal(more.witness, terms.witness)

@@ -29,6 +29,12 @@ def test_mean_difference(case):
     np.testing.assert_allclose(forms.M, M, atol=1e-12)
 
 
+def test_mean_of_the_map(map_name, draw_sample, bind_map):
+    X, psi, p = draw_sample(weighted=True)
+    bound = bind_map(map_name, X, p)
+    np.testing.assert_allclose(bound.forms(X, psi, p).mean, p @ bound.values(X), atol=1e-12)
+
+
 def test_covariance(case):
     forms, (_, C, _, _) = case
     np.testing.assert_allclose(forms.covariance_times(np.eye(C.shape[0])), C, atol=1e-12)
@@ -112,6 +118,17 @@ def test_solve_equals_the_dense_system(name, k, shape, rho, draw_sample, bind_ma
         rtol=1e-7,
         atol=1e-7,
     )
+
+
+@pytest.mark.parametrize("mass", [0.25, 4.0])
+@pytest.mark.parametrize("name", ["gaussian", "linear"])
+def test_solve_under_weights_that_do_not_sum_to_one(name, mass, draw_sample, bind_map):
+    X, psi, p = draw_sample(weighted=True)
+    forms = bind_map(name, X, p).forms(X, psi, p, mass * p)
+    assert forms.linear.mass == pytest.approx(mass)
+    weights = np.array([1.0, 5.0, 2.0, 9.0])
+    A = forms.system(weights, 0.3, 0.8, 0.1)
+    np.testing.assert_allclose(A @ forms.solve(weights, 0.3, 0.8, 0.1), forms.M, atol=1e-9)
 
 
 def test_both_forms_of_the_linear_block_agree(draw_sample):

@@ -284,6 +284,13 @@ def test_max_iter_is_reported(solver, forms_of):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
+def test_without_sparsity_in_y_responses_have_no_importance(solver, forms_of):
+    solution = SOLVERS[solver](forms_of("linear"), PENALTIES)
+    assert solution.zeta.size == solution.target_squares.size == 0
+    assert decomposition(forms_of("linear"), solution, PENALTIES).per_target.size == 0
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_callback_sees_every_iteration(solver, forms_of):
     seen = []
     solution = SOLVERS[solver](
@@ -427,6 +434,7 @@ def test_an_irrelevant_response_has_little_importance():
         ("epsilon", 0.0),
         ("epsilon", []),
         ("epsilon", [1e-8, 1e-2]),
+        ("epsilon", [1e-2, 1e-2]),
         ("rounds", "many"),
         ("rounds", 0),
         ("screen", 2.5),

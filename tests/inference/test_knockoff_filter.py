@@ -1,5 +1,6 @@
 """The knockoff filter against its definition, written out with loops, and its promises, exactly."""
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -317,3 +318,12 @@ def test_levels_and_offsets_are_checked(function):
     if function is not ebh:
         with pytest.raises(ValueError, match="offset=2"):
             function([1.0], 0.1, offset=2)
+
+
+def test_statistics_of_one_sign_give_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert knockoff_threshold([-1.0, -2.0, -0.5], 0.5, offset=0) == np.inf
+        np.testing.assert_array_equal(knockoff_qvalues([-1.0, -2.0, 0.0]), np.ones(3))
+        assert knockoff_threshold([1.0, 2.0, -3.0, 0.0], 0.4, offset=0) == np.inf
+        assert knockoff_threshold([0.5, 0.2, 0.1], 0.5) == 0.1

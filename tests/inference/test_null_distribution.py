@@ -94,3 +94,65 @@ def test_moments_of_the_null():
     drawn = null.draw(200_000, 1) / 80
     assert null.mean == pytest.approx(drawn.mean(), abs=6 * null.deviation / np.sqrt(200_000))
     assert null.deviation == pytest.approx(drawn.std(), rel=0.02)
+
+
+def test_moments_by_hand():
+    values = np.array([[0.0, 1.0], [2.0, 6.0]])
+    weights = np.array([[0.25, 0.75], [0.5, 0.5]])
+    null = NullTable(values, weights, np.array([1.0, 6.0]))
+    np.testing.assert_allclose(null.centres, [0.75, 4.0])
+    assert (null.statistic, null.mean) == (3.5, 2.375)
+    assert null.deviation == pytest.approx(np.sqrt(3 / 16 + 4) / 2)
+
+
+def test_row_weights_multiply_the_statistic_and_have_mean_one():
+    values, weights = table(n=3, B=4)
+    found = NullTable(values, weights, np.arange(3.0)).weighted(np.array([2.0, 4.0, 6.0]))
+    each = np.array([0.5, 1.0, 1.5])
+    np.testing.assert_allclose(found.values, each[:, None] * values)
+    np.testing.assert_allclose(found.observed, each * np.arange(3.0))
+    np.testing.assert_array_equal(found.weights, weights)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e5])
+def test_a_statistic_that_no_row_changes_is_flat(size):
+    """Rows may differ from each other; what counts is the range of a row, next to the values."""
+    rows = size * np.array([[1.0], [-3.0], [2.0]])
+    weights = np.full((3, 4), 0.25)
+    wave = np.array([0.0, 1.0, -1.0, 0.5])
+    for ripple, flat in ((0.0, True), (1e-6, True), (2e-6, False)):
+        null = NullTable(rows + size * ripple * wave, weights, rows[:, 0])
+        assert null.is_flat == flat
+        if flat:
+            assert null.saddlepoint() == null.montecarlo(9, 0) == 1.0
+    assert NullTable(np.zeros((3, 4)), weights, np.zeros(3)).is_flat
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_ties_with_the_observed_sum_count(scale):
+    """All draws of the sum are 0.3 up to rounding, in whatever order it was added up."""
+    values = scale * np.array([[0.1, 0.2], [0.2, 0.1]])
+    weights = np.array([[1.0, 0.0], [1.0, 0.0]])
+    null = NullTable(values, weights, scale * np.array([0.3, 1e-13]))
+    assert null.montecarlo(19, 0) == 1.0
+    above = NullTable(values, weights, scale * np.array([0.3, 1e-11]))
+    assert above.montecarlo(19, 0) == pytest.approx(0.05)
+
+
+def test_draws_do_not_depend_on_how_many_are_held_in_memory(monkeypatch):
+    values, weights = table(n=7)
+    null = NullTable(values, weights, np.zeros(7))
+    expected = null.draw(23, 5)
+    for chunk in (1, 14, 21):  # fewer than one round, two, three
+        monkeypatch.setattr("sobolev.inference.null_distribution.CHUNK", chunk)
+        np.testing.assert_array_equal(null.draw(23, 5), expected)
+
+
+def test_draws_follow_weights_of_any_sum():
+    values = np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]])
+    weights = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
+    drawn = NullTable(values, 1.2 * weights, np.zeros(2)).draw(40_000, 0)
+    sums = np.add.outer(values[0], values[1]).ravel()
+    shares = np.array([np.mean(drawn == s) for s in sums])
+    # Six standard errors.
+    np.testing.assert_allclose(shares, np.outer(*weights).ravel(), atol=0.015)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sobolev.inference.saddlepoint import MAX_ATOMS, _heavy_rows, saddlepoint_pvalue
+from sobolev.inference.saddlepoint import MAX_ATOMS, _convolved, _heavy_rows, saddlepoint_pvalue
 
 
 def tails_of_integers(steps, weights):
@@ -273,4 +273,39 @@ def test_huge_and_tiny_scales(name, scale):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = found_at(scale * values, weights, scale * points)
+    np.testing.assert_allclose(found, found_at(values, weights, points), rtol=1e-6)
+
+
+@pytest.mark.parametrize("rare", [1e-8, 1e-5])
+def test_a_rare_value_far_from_the_mean(rare):
+    """One row of 100 is 1, up to a thousand standard deviations out: the formula does not overflow.
+
+    It is good to a factor of three there, and to one percent where sums have many terms (above).
+    """
+    values, weights = np.tile([0.0, 1.0], (100, 1)), np.tile([1 - rare, rare], (100, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ratio = found_at(values, weights, [1, 2]) / binom.sf([0, 1], 100, rare)
+        assert ((ratio > 0.4) & (ratio < 1.1)).all()
+        below = found_at(-values, weights, [-1, 0])
+    np.testing.assert_allclose(below, [1.0, (1 - rare) ** 100], rtol=1e-3)
+
+
+def test_a_convolution_keeps_few_atoms_and_their_mean():
+    rng = np.random.default_rng(0)
+    values, weights = 5.0 * rng.standard_normal((6, 7)), rng.dirichlet(np.ones(7), size=6)
+    atoms, masses = _convolved(values, weights)
+    assert 100 < atoms.size <= MAX_ATOMS
+    assert masses.sum() == pytest.approx(1.0)
+    assert masses @ atoms == pytest.approx(np.sum(weights * values))
+
+
+@pytest.mark.parametrize("constant", [1, 30])
+def test_rows_that_cannot_vary_only_move_the_sum(constant):
+    rng = np.random.default_rng(4)
+    values, weights = rng.standard_normal((20, 6)), rng.dirichlet(np.ones(6), size=20)
+    fixed = np.full((constant, 6), 3.0)
+    more = np.vstack([values, fixed]), np.vstack([weights, np.full((constant, 6), 1 / 6)])
+    points = np.array([-3.0, 0.0, 2.0, 6.0])
+    found = found_at(*more, points + 3.0 * constant)
     np.testing.assert_allclose(found, found_at(values, weights, points), rtol=1e-6)

@@ -4,10 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binom, ttest_1samp
+from scipy.stats import binom, norm, ttest_1samp
 
 from sobolev.inference import HRTSelector
 from sobolev.inference.null_distribution import NullTable
+from sobolev.inference.saddlepoint import saddlepoint_pvalue
 from sobolev.inference.schemes import BlockTest, Robust, Saddlepoint, Studentised
 from sobolev.inference.studentised import studentised_pvalue
 
@@ -126,3 +127,30 @@ def test_every_pvalue_has_a_name(scheme):
         found["robust"], np.fmax(found["saddlepoint"], found["studentised"])
     )
     assert all(p[0] < 0.05 for p in found.values())
+
+
+@pytest.mark.parametrize("shift", [1.1, 1.2, 1.3])
+def test_hall_s_transformation_of_a_left_skewed_sample(shift):
+    """The tail at z + a z²/3 + a² z³/27 + a/6, where a is the skewness over the root of n."""
+    d = shift + np.log((np.arange(30) + 0.5) / 30)
+    values = np.column_stack([-np.abs(d), np.abs(d)])
+    signs = saddlepoint_pvalue(values, np.full(values.shape, 0.5), d.sum())
+    z, a = norm.isf(signs), np.mean(d**3) / np.mean(d**2) ** 1.5 / np.sqrt(30)
+    expected = norm.sf(z + a * z**2 / 3 + a**2 * z**3 / 27 + a / 6)
+    assert expected > signs
+    assert signs < 0.5
+    assert studentised_pvalue(d) == pytest.approx(expected, rel=1e-9)
+
+
+def test_differences_of_the_size_of_rounding_are_left_out():
+    d = np.array([1.0, 1.0, 1.0, 1.0])
+    assert studentised_pvalue(np.r_[d, -1e-10, 1e-10]) == pytest.approx(1 / 16)
+    assert studentised_pvalue(np.r_[d, -1e-8, 1e-8]) != studentised_pvalue(d)
+
+
+def test_a_sum_below_its_mean_is_not_corrected():
+    d = np.array([-1.0, -2.0, 0.5, -3.0])
+    signs = np.array(list(product([-1, 1], repeat=4)))
+    exact = np.mean(signs @ np.abs(d) >= d.sum() - 1e-12)
+    assert studentised_pvalue(d) == pytest.approx(exact, rel=1e-6)
+    assert studentised_pvalue(np.array([2.0, 2.0, -3.0])) == 0.5  # four of eight patterns

@@ -332,3 +332,36 @@ def test_maxent_groups_reach_the_optimum_over_the_factors():
 def test_groups_that_overlap_are_refused():
     with pytest.raises(ValueError, match="column 'x1' is in 2 groups"):
         solve_group_s(np.eye(3), [[0, 1], [1, 2]])
+
+
+def test_blocks_of_one_column_share_one_factor():
+    """A column alone has s = 1 for every objective; only the common factor is left."""
+    sigma = chain(12)
+    for method in ("mvr", "sdp", "maxent"):
+        s = solve_s(sigma, method, block_size=1)
+        np.testing.assert_allclose(s, s[0], rtol=1e-6)
+        assert 0 < s[0] < 2 * np.linalg.eigvalsh(sigma)[0]
+        assert np.ptp(solve_s(sigma, method)) > 0.1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_block_is_the_whole(method):
+    sigma = chain(12)
+    for size in (12, 13):
+        np.testing.assert_array_equal(
+            solve_s(sigma, method, block_size=size), solve_s(sigma, method)
+        )
+
+
+def test_the_residual_is_that_of_the_worst_column():
+    sigma = np.full((3, 3), 0.8) + 0.2 * np.eye(3)  # min(1, 2 lambda_min) is 0.4
+    assert kkt_residual(sigma, [0.4, 0.4, 0.1], "equi") == pytest.approx(0.3)
+    assert kkt_residual(sigma, [0.4, 0.6, 0.4], "equi") == pytest.approx(0.2)
+    assert kkt_residual(np.eye(2), [0.7, 1.0], "equi") == pytest.approx(0.3)
+
+
+def test_the_residual_at_the_edges_of_the_cone():
+    assert kkt_residual(np.eye(3), np.ones(3), "sdp") < 1e-6  # one is the largest s allowed
+    for method in ("mvr", "sdp", "maxent"):
+        assert kkt_residual(np.eye(3), [1.0, 0.0, 1.0], method) == np.inf
+        assert kkt_residual(np.eye(3), [1.0, 2.5, 1.0], method) == np.inf

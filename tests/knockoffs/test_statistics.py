@@ -15,7 +15,7 @@ from sobolev.exceptions import ConvergenceWarning
 from sobolev.knockoffs import GaussianKnockoffs, knockoff_statistics
 from sobolev.knockoffs.importances import _folds, entry_importances, swap_importances
 from sobolev.knockoffs.pairs import Pairs
-from sobolev.knockoffs.statistics import signed_statistics
+from sobolev.knockoffs.statistics import evaluate, signed_statistics
 
 REGRESSION = [
     (None, "lasso_path"),
@@ -262,3 +262,63 @@ def test_errors_name_the_remedy():
     pipeline = make_pipeline(PolynomialFeatures(2), Ridge())
     with pytest.raises(ValueError, match="153 importances for 16 columns"):
         knockoff_statistics(X, K, y, pipeline)
+
+
+def evaluated(statistic, estimator, weights=None, Z=None, seed=1):
+    X, K, y = draw()
+    rng = np.random.default_rng(seed)
+    return evaluate(X, K, y, estimator, statistic, np.arange(8), rng, weights, Z)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "estimator"),
+    [("lasso_path", None), ("difference", ConvexSIC(lam=0.05)), ("swap", Ridge())],
+)
+def test_units_of_covariates_do_not_matter(statistic, estimator):
+    Z = np.random.default_rng(2).standard_normal((120, 2))
+    found = evaluated(statistic, estimator, Z=Z)
+    moved = evaluated(statistic, estimator, Z=1e3 * Z + 7.0)
+    np.testing.assert_allclose(moved.W, found.W, rtol=1e-6, atol=1e-9)
+    assert np.abs(found.W - evaluated(statistic, estimator).W).max() > 0
+    assert found.importances.shape == (2, 8)
+
+
+def test_only_covariates_are_adjusted_for():
+    plain = evaluated("difference", ConvexSIC(lam=0.05)).model
+    assert plain.adjust is None
+    Z = np.random.default_rng(2).standard_normal((120, 3))
+    assert evaluated("difference", ConvexSIC(lam=0.05), Z=Z).model.adjust == [16, 17, 18]
+
+
+@pytest.mark.filterwarnings("ignore:the lasso path stopped")
+def test_the_lasso_path_explains_the_response_by_covariates_first():
+    """A response that is the covariate leaves nothing to the columns."""
+    X, K, y = draw()
+    labels, rng = np.arange(8), np.random.default_rng(1)
+    rest = y[:, None] + 1e-6 * rng.standard_normal((120, 1))
+    left = evaluate(X, K, y, None, "lasso_path", labels, rng, None, rest).importances
+    assert left.max() < 1e-4 * evaluated("lasso_path", None).importances.max()
+
+
+def test_weights_go_with_all_statistics_but_swap():
+    weights = np.random.default_rng(3).dirichlet(np.ones(120))
+    for statistic, estimator in (("lasso_path", None), ("difference", ConvexSIC(lam=0.05))):
+        equal = evaluated(statistic, estimator, np.full(120, 1 / 120)).W
+        np.testing.assert_allclose(equal, evaluated(statistic, estimator).W, atol=1e-9)
+        assert np.abs(evaluated(statistic, estimator, weights).W - equal).max() > 0
+    with pytest.raises(ValueError, match="sample_weight"):
+        evaluated("swap", Ridge(), weights)
+
+
+def test_no_column_differs_from_its_knockoff():
+    X, _, y = draw()
+    for statistic in ("difference", "lasso_path", "swap"):
+        found = evaluate(X, X, y, None, statistic, np.arange(8), np.random.default_rng(0))
+        np.testing.assert_array_equal(found.W, np.zeros(8))
+
+
+def test_estimators_see_covariates_in_standard_units():
+    Z = 5.0 + 3.0 * np.random.default_rng(2).standard_normal((120, 2))
+    model = evaluated("difference", make_pipeline(StandardScaler(), Ridge()), Z=Z).model
+    np.testing.assert_allclose(model[0].mean_[16:], 0.0, atol=1e-12)
+    np.testing.assert_allclose(model[0].scale_[16:], 1.0)
