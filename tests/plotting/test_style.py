@@ -102,6 +102,8 @@ def test_long_names_lose_their_middle_but_stay_different():
     assert shown_name("two\nlines\tof text") == "two lines of text"
     names = ["a" * 50 + str(j) + "z" * 50 for j in range(3)]
     assert [n[-3:] for n in shown_names(names, 3)] == ["…#0", "…#1", "…#2"]
+    units = [f"serum protein {k:02d} (ng/ml)" for k in range(12)]
+    assert shown_names(units, 12, most=15)[7] == "ser… 07 (ng/ml)"
     assert shown_names(["same", "same"], 2) == ["same", "same"]
     assert shown_names(None, 2) == ["x0", "x1"]
 

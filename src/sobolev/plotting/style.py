@@ -27,6 +27,8 @@ GRID, BLANK = "#EEF0F3", "#E3E6EA"
 SELECTED_AREA, ACCENT_AREA = "#DCEAF5", "#FBE9DC"
 # Number of characters of a name; longer names lose their middle.
 MAX_NAME = 32
+# Shares of the end in a name without its middle; the first that keeps most names apart is taken.
+END_SHARES = (0.5, 0.7, 0.85, 0.3)
 # Size of the smallest readable text, in points.
 MIN_FONT = 7.0
 
@@ -45,13 +47,12 @@ def shown_name(name: Any, most: int = MAX_NAME) -> str:
     return _shortened(name, most).replace("$", r"\$")
 
 
-def _shortened(name: Any, most: int, tag: str = "") -> str:
-    """A long name without its middle, or with a tag for its end."""
+def _shortened(name: Any, most: int, tag: str = "", share: float = 0.5) -> str:
+    """A long name without its middle, or with a tag for its end; ``share`` is that of the end."""
     text = " ".join(str(name).split())
     if len(text) <= most:
         return text
-    tail = (most - 1) // 2
-    end = tag or text[-tail:]
+    end = tag or text[-int(share * (most - 1)) :]
     return f"{text[: most - 1 - len(end)]}…{end}"
 
 
@@ -60,7 +61,8 @@ def shown_names(feature_names: Sequence[str] | None, d: int, most: int = MAX_NAM
     names = [f"x{j}" for j in range(d)] if feature_names is None else list(feature_names)
     if len(names) != d:
         raise ValueError(f"feature_names has {len(names)} names for {d} features; give one each.")
-    short = [_shortened(name, most) for name in names]
+    found = [[_shortened(name, most, share=share) for name in names] for share in END_SHARES]
+    short = max(found, key=lambda each: len(set(each)))  # of equal ones the first
     counts = Counter(short)
     for j, name in enumerate(names):
         if counts[short[j]] > 1:  # told apart by their middle only: by position, then
