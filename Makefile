@@ -19,6 +19,10 @@ test verify bench bench-guard reproduce test-lowest test-newest coverage: export
 test verify bench bench-guard reproduce test-lowest test-newest coverage: export OMP_NUM_THREADS = 1
 test verify bench bench-guard reproduce test-lowest test-newest coverage: export MKL_NUM_THREADS = 1
 
+# Tests that fork run in a process of their own: threads that other tests left do not survive a
+# fork, and the child may wait for them for ever.
+FORKS := tests/hostile/test_kills.py
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-lowest test-newest coverage mutants verify bench bench-guard reproduce docs dist release clean
@@ -33,7 +37,8 @@ test: .venv/.dev ## lint, check types, run the fast tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --durations=15
+	$(BIN)/python -m pytest -n 2 --ignore=$(FORKS) --durations=15
+	$(BIN)/python -m pytest -n 0 $(FORKS)
 
 # Environments of their own, made anew each time: the lowest and the newest versions that
 # pyproject.toml allows. WORKERS is the number of test processes.
@@ -46,13 +51,15 @@ test-lowest: ## run the fast tests with the lowest versions that pyproject.toml 
 	$(PYTHON) tools/lower_bounds.py > $(LOWEST_ENV)/constraints.txt
 	$(LOWEST_ENV)/bin/python -m pip install -q -c $(LOWEST_ENV)/constraints.txt -e ".[test,neural,genomics]"
 	$(LOWEST_ENV)/bin/python -m pip list
-	$(LOWEST_ENV)/bin/python -m pytest -n $(WORKERS)
+	$(LOWEST_ENV)/bin/python -m pytest -n $(WORKERS) --ignore=$(FORKS)
+	$(LOWEST_ENV)/bin/python -m pytest -n 0 $(FORKS)
 
 test-newest: ## run the fast tests with the newest versions (no torch: see constraints.txt)
 	rm -rf $(NEWEST_ENV) && $(PYTHON) -m venv $(NEWEST_ENV)
 	$(NEWEST_ENV)/bin/python -m pip install -q -e ".[test]"
 	$(NEWEST_ENV)/bin/python -m pip list
-	$(NEWEST_ENV)/bin/python -m pytest -n $(WORKERS)
+	$(NEWEST_ENV)/bin/python -m pytest -n $(WORKERS) --ignore=$(FORKS)
+	$(NEWEST_ENV)/bin/python -m pytest -n 0 $(FORKS)
 
 # TESTS="tests/inference tests/convex" takes the tests of these folders only.
 coverage: .venv/.dev ## the share of lines and branches of src that the fast tests run
@@ -68,7 +75,8 @@ mutants: .venv/.dev ## change the statistical core one operator at a time, count
 
 verify: .venv/.dev ## run the statistical guarantees (slow) and renew their tables
 	$(INSTALL_CARRIERS)
-	$(BIN)/python -m pytest -m slow -n 2 --durations=0 --timeout=7200
+	$(BIN)/python -m pytest -m slow -n 2 --ignore=$(FORKS) --durations=0 --timeout=7200
+	$(BIN)/python -m pytest -m slow -n 0 --timeout=7200 $(FORKS)
 	$(BIN)/python -m reproduction hrt $(QUICK_FLAG)
 
 bench: .venv/.bench ## time against peers (QUICK=1: a short version)
