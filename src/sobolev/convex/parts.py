@@ -114,7 +114,8 @@ class PartsMap(MapSpec):
         first, second = (most[k] for k in np.triu_indices(most.size, 1))
         pairs: list[tuple[int, int]] = []
         for _ in range(PAIR_PASSES):
-            residual = _residual(X, metric, p, psi, BoundPartsMap.scaled(curves, pairs, X, p))
+            bound = BoundPartsMap.scaled(curves, pairs, X, p)
+            residual = _residual(X, metric, p, psi, bound, most)
             found = _pair_scores(X, p, residual, curves, most)[np.triu_indices(most.size, 1)]
             order = np.argsort(-found, kind="stable")
             best = order[found[order] > PAIR_SCORE]
@@ -129,16 +130,18 @@ class PartsMap(MapSpec):
         return sorted(pairs)
 
 
-def _residual(X: Array, metric: Array, p: Array, psi: Array, bound: BoundPartsMap) -> Array:
+def _residual(
+    X: Array, metric: Array, p: Array, psi: Array, bound: BoundPartsMap, most: Index
+) -> Array:
     """What a ridge regression leaves of the response, (n, k).
 
-    It is on the functions, and on the columns that have curves.
+    It is on the functions, on the columns that have curves, and on those that may be in pairs.
 
     The variance of a smooth function is its metric over its roughness, that of a product the
     geometric mean of the metrics. The penalty has the smallest leave-one-out error.
     """
     curves = bound.curves
-    columns = np.array(sorted(curves.places), dtype=np.intp)
+    columns = np.union1d(most, np.array(list(curves.places), dtype=np.intp))
     values = np.hstack([bound.nonlinear_values(X), X[:, columns]])
     values -= p @ values
     own = metric[curves.of]  # the scales make up for the roughness

@@ -656,11 +656,13 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
 
     def _second_look(self, trial: Trial, runs: list[Run]) -> dict[str, float]:
         """Selected columns that would be lost if the conditional mean were corrected."""
-        corrected = RecentredConditional(trial.conditional, trial.X)
         names = {int(own[0]): name for name, own in self.units_.items()}
         looked = [
             k for k, unit in enumerate(trial.units) if unit.size == 1 and self.support_[unit[0]]
         ]
+        if not looked:
+            return {}
+        corrected = RecentredConditional(trial.conditional, trial.X)
         n_selected = sum(bool(self.support_[unit[0]]) for unit in trial.units)
         limit = max(DOUBTFUL, self.fdr * n_selected / self._n_counted(trial, trial.list_size))
         again = [trial.again(run, looked, corrected) for run in runs]
