@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +12,7 @@ from sklearn.feature_selection import SelectFdr, f_regression
 
 from sobolev import HRTSelector, KnockoffSelector, audit
 from sobolev.inference import AuditResult, AuditRun, audit_and_choose
+from sobolev.inference.audit_log import AuditLog
 from sobolev.inference.audit_result import LEVELS, mean_band
 from sobolev.inference.auditing import SCHEDULE, compared, planted_response
 from sobolev.inference.planting import Planted
@@ -251,6 +253,20 @@ def test_finished_runs_are_not_repeated(X, tmp_path):
     audit(Listening(), X, n_repeats=6, random_state=0, resume=tmp_path / "a.jsonl")
     audit(Listening(), X, n_repeats=9, random_state=0, resume=tmp_path / "a.jsonl")
     assert len(Listening.heard) == 9
+
+
+def test_an_audit_that_stops_leaves_the_settings_of_joblib_alone(X, monkeypatch):
+    def stop(log, run):
+        raise KeyboardInterrupt
+
+    def backend():
+        return type(joblib.parallel.get_active_backend(prefer="threads")[0])  # as a fit asks
+
+    before = backend()
+    monkeypatch.setattr(AuditLog, "add", stop)
+    with pytest.raises(KeyboardInterrupt) as held:  # as a notebook keeps the last traceback
+        audit(MARGINAL, X, n_repeats=3, random_state=0)
+    assert backend() is before, held
 
 
 def test_without_a_seed_the_file_keeps_it(X, tmp_path):

@@ -1,7 +1,9 @@
 """Members, chunks, rounds and evaluation: what a result may depend on, and what it is."""
 
+import threading
 from dataclasses import replace
 
+import joblib
 import numpy as np
 import pytest
 import torch
@@ -424,6 +426,20 @@ def test_a_module_with_dropout_leaves_the_global_generators_alone(global_states)
     np.testing.assert_array_equal(first.history.losses, again.history.losses)
     dry = fit_members(sample, make_members(as_module(MODULES["critic"], 7), [7]), make_recipe())[0]
     assert np.abs(first.history.losses - dry.history.losses).max() > 1e-4
+
+
+def test_progress_is_heard_under_any_setting_of_joblib():
+    design, told = DESIGNS["small"], []
+    lock = threading.Lock()  # no process could get it
+
+    def report(*what):
+        with lock:
+            told.append(what)
+
+    with joblib.parallel_config(backend="loky"):
+        members = make_members(design, range(CHUNK_MEMBERS + 1))
+        fit_members(make_sample(), members, make_recipe(), n_jobs=2, report=report)
+    assert told
 
 
 # A race: it may pass by chance.

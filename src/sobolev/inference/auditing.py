@@ -377,13 +377,15 @@ def _runs(
     for_table = getattr(selector, "for_table", None)
     if callable(for_table):  # the model of the columns, once for all responses
         selector = for_table(columns.table(), **columns.passed_on)
+    # The setting ends before the first result: a generator that is dropped half-way, as after an
+    # error or Ctrl-C, would leave it to the next fit.
     with parallel_config(backend="loky", inner_max_num_threads=1):
         is_parallel = effective_n_jobs(n_jobs) > 1
         run = Parallel(n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
-        yield from run(
-            delayed(_run)(selector, columns, response, ratio, *task, is_parallel=is_parallel)
-            for task in tasks
-        )
+    yield from run(
+        delayed(_run)(selector, columns, response, ratio, *task, is_parallel=is_parallel)
+        for task in tasks
+    )
 
 
 def _run(

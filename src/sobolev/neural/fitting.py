@@ -169,8 +169,9 @@ def fit_members(
     if not batched or recipe.optimizer.gradient == "autograd":
         import sobolev.neural.torch_backend  # noqa: F401, first: one_thread limits torch, too
     with one_thread():
-        # Modules draw from torch's global generator, which threads cannot share.
-        run = Parallel(n_jobs=n_jobs if batched else 1, prefer="threads")
+        # Modules draw from torch's global generator, which threads cannot share. Threads under any
+        # setting of joblib: what hears of progress cannot be sent to a process.
+        run = Parallel(n_jobs=n_jobs if batched else 1, require="sharedmem")
         return list(
             run(
                 delayed(_fit_chunk)(sample, chunk, recipe, one, report)
