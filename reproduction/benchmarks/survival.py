@@ -24,7 +24,7 @@ from sobolev.inference.knockoff_filter import knockoff_threshold
 from sobolev.knockoffs import GaussianKnockoffs
 
 NAME = "survival"
-FIRST_SEED, N_SEEDS, N_REAL_SEEDS = 7000, 20, 5
+FIRST_SEED, N_SEEDS, N_REAL_SEEDS = 7000, 60, 5
 # Seeds of the methods are others than those of the data: knockoffs must not repeat their noise.
 METHOD_SEED = 10**6
 N_ROWS, N_COLUMNS, N_ACTIVE, CORRELATION, SHAPE = 400, 40, 8, 0.5, 1.5

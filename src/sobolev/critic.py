@@ -62,6 +62,12 @@ class Evaluator(Protocol):
         ``predicted`` has shape (n, k). Only ``statistic="residual"`` of the test needs it.
         """
 
+    def predicting(self) -> Evaluator | None:
+        """The same rows with the predicted number, up to a constant, in place of the statistic.
+
+        None if the critic predicts no number. Only survival times need it.
+        """
+
 
 class Critic(Protocol):
     """A critic: fitted to rows, it ranks the columns and judges rows.
@@ -375,6 +381,14 @@ class PredictorEvaluator:
         found = copy(self)
         y = self.y if self.codes is None else np.eye(predicted.shape[1])[self.codes]
         found.residuals = y.astype(float) - predicted
+        return found
+
+    def predicting(self) -> PredictorEvaluator | None:
+        """See :class:`Evaluator`."""
+        if self.codes is not None or self.y.shape[1] > 1:
+            return None
+        found = copy(self)
+        found.residuals = np.ones_like(self.y, dtype=float)
         return found
 
     def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from sobolev._parameters import check_option
-from sobolev._typing import AnyArray, Array, Mask
+from sobolev._typing import AnyArray, Array, Index, Mask
 from sobolev.exceptions import TargetError
 from sobolev.targets import are_codes, are_integers, as_columns, as_labels, finite_numbers
-from sobolev.validation import list_some, plain_target, validate_rows, validate_training
+from sobolev.validation import list_some, plain_target, take_rows, validate_rows, validate_training
 
 READINGS = ("auto", "number", "count", "grades", "classes", "survival")
 # Integers with at most this many values are called grades, with more they are called a count.
@@ -72,6 +72,11 @@ class Response:
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.values)
+
+    def rows(self, rows: Index) -> Response:
+        """The response of some rows."""
+        events = None if self.events is None else self.events[rows]
+        return replace(self, values=take_rows(self.values, rows), events=events)
 
     def with_values(self, values: Any) -> Response:
         """Other values of the same kind, such as the rows in another order; events are dropped."""

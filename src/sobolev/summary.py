@@ -131,8 +131,8 @@ class SummaryMixin:
             With the columns feature, kind ("numeric", "categorical" or "group"), importance, the
             evidence of the selector (statistic, pvalue and qvalue, or W and qvalue), selected and
             note. The statistic of a test is how much of the response is no longer explained if the
-            feature is replaced by draws given the others: the drop of R², or of the mean held-out
-            statistic of critics without one.
+            feature is replaced by draws given the others: the drop of R², for survival times of the
+            mean log-likelihood, and for critics without R² of the mean held-out statistic.
         """
         check_is_fitted(self, "feature_importances_")
         units = units_of(self)

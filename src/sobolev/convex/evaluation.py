@@ -28,6 +28,7 @@ class ConvexEvaluator:
         self.standardizer, critic = estimator.standardizer_, estimator.critic_
         self.rho, self.statistic = float(estimator.rho), statistic
         self.z, self.psi = self.standardizer.transform(X), estimator.encoder_.transform(y)
+        self.encoder = estimator.encoder_
         self.position = np.cumsum(self.standardizer.varying) - 1
         self.critic, self.bound = critic, critic.bound
         m = self.bound.n_functions
@@ -66,6 +67,15 @@ class ConvexEvaluator:
         """See :class:`~sobolev.critic.Evaluator`."""
         found = copy(self)
         found.psi, found.statistic = self.psi - predicted, "witness"
+        return found
+
+    def predicting(self) -> ConvexEvaluator | None:
+        """See :class:`~sobolev.critic.Evaluator`."""
+        if self.encoder.classes_ is not None or self.psi.shape[1] > 1:
+            return None
+        found, ends = copy(self), self.encoder.transform(np.array([0.0, 1.0]))
+        found.psi = np.full_like(self.psi, self.rho / float(ends[1, 0] - ends[0, 0]))
+        found.statistic = "witness"
         return found
 
     def _linear_part(self, columns: Index, values: Array) -> Array:

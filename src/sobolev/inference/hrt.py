@@ -128,10 +128,12 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         Level of the false discovery rate.
     statistic : {"risk", "witness", "residual"}, default="risk"
         Statistic of a held-out row: the penalised witness, or the witness of the paper. For
-        predictors both are minus the loss. "residual" is doubly robust: the critic times the
-        residual of the response given the other columns, from a critic that is fitted again without
-        the column. Its mean under the null hypothesis is zero up to a product of two errors, of the
-        conditional model and of that critic; it takes more time and finds less.
+        predictors both are minus the loss. For survival times "risk" is the log-likelihood of a
+        proportional hazard, the critic of the log-rank scores being its logarithm. "residual" is
+        doubly robust: the critic times the residual of the response given the other columns, from a
+        critic that is fitted again without the column. Its mean under the null hypothesis is zero
+        up to a product of two errors, of the conditional model and of that critic; it takes more
+        time and finds less.
     pvalue : {"robust", "saddlepoint", "studentised", "montecarlo"} or MonteCarlo, default="robust"
         How the p-value is found. "saddlepoint" and "montecarlo" (with the number of draws set by
         :class:`~sobolev.inference.MonteCarlo`) are valid if the conditional distribution of the
@@ -597,6 +599,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             groups=rows.groups,
             weights=rows.weights,
+            happened=self.response_.events,
             gaps=rows.gaps,
             draws=tuple((X, self._model(X, rows.groups)) for X in rows.draws),
         )
@@ -705,12 +708,14 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
     def _drops(self) -> Array:
         """How much the mean held-out statistic falls if a feature is replaced by draws.
 
-        For the risk of a critic f = h(x)' psi(y) this is a share of the variance of psi: R².
+        For the risk of a critic f = h(x)' psi(y) this is a share of the variance of psi: R². For
+        survival times it is a log-likelihood.
         """
         critic: Any = getattr(self, "estimator_", None)  # a file may lack it
         whitener = getattr(getattr(critic, "encoder_", None), "whitener_", None)
-        unit = 1.0
-        if self.statistic == "risk" and whitener is not None and hasattr(critic, "rho"):
+        is_survival = getattr(getattr(self, "response_", None), "events", None) is not None
+        unit, is_risk = 1.0, self.statistic == "risk" and not is_survival
+        if is_risk and whitener is not None and hasattr(critic, "rho"):
             rho = getattr(critic, "rho_", critic.rho)
             unit = 2 * float(rho) / whitener.shape[1]
         return unit * (self.statistics_ - self.null_means_)

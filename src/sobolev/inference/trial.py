@@ -21,6 +21,7 @@ from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.base import Conditional, fold_numbers
 from sobolev.critic import as_critic, unwrapped
 from sobolev.inference import replacements
+from sobolev.inference.hazards import hazard_evaluator
 from sobolev.inference.null_distribution import NullTable
 from sobolev.inference.schemes import BlockTest, Forward, PValue, Split, block_edges
 from sobolev.targets import as_columns
@@ -119,6 +120,8 @@ class Trial:
         Number of the subject of each row, from 0 on, if rows belong together.
     weights : array or None
         Weights of the rows, of mean one.
+    happened : array of bool or None
+        Whether the event happened, if y holds the log-rank scores of survival times.
     gaps : array of bool, shape (n, d), or None
         Cells of X that were missing and hold draws.
     draws : tuple of (array, Conditional)
@@ -137,6 +140,7 @@ class Trial:
     n_jobs: int | None = None
     groups: Index | None = None
     weights: Array | None = None
+    happened: Mask | None = None
     gaps: Mask | None = None
     draws: tuple[tuple[Array, Conditional], ...] = ()
 
@@ -365,6 +369,12 @@ class Trial:
 
     def evaluator(self, block: Block) -> Any:
         """The statistic on the rows of a block."""
+        if self.happened is not None and self.statistic == "risk":
+            found = hazard_evaluator(
+                block.critic, self.X, self.y, self.happened, block.train, block.rows
+            )
+            if found is not None:
+                return found
         statistic = "witness" if self.statistic == "residual" else self.statistic
         return block.critic.evaluator(self.X[block.rows], take_rows(self.y, block.rows), statistic)
 

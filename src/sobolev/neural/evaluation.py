@@ -37,6 +37,7 @@ class NeuralEvaluator:
         self.position = np.cumsum(self.standardizer.varying) - 1
         self.X, self.z = X, self.standardizer.transform(X)
         self.psi = estimator.encoder_.transform(y)
+        self.encoder = estimator.encoder_
         self.rho, self.statistic = estimator.rho_, statistic
         self.networks = [e.network.cast(PRECISION) for e in estimator._ensembles]
         self.exact = not any(network.pairs for network in self.networks)
@@ -68,6 +69,15 @@ class NeuralEvaluator:
         """See :class:`~sobolev.critic.Evaluator`."""
         found = copy(self)
         found.psi, found.statistic = self.psi - predicted, "witness"
+        return found
+
+    def predicting(self) -> NeuralEvaluator | None:
+        """See :class:`~sobolev.critic.Evaluator`."""
+        if self.encoder.classes_ is not None or self.psi.shape[1] > 1 or not self.exact:
+            return None
+        found, ends = copy(self), self.encoder.transform(np.array([0.0, 1.0]))
+        found.psi = np.full_like(self.psi, self.rho / float(ends[1, 0] - ends[0, 0]))
+        found.statistic = "witness"
         return found
 
     def _exact(self, rows: slice, columns: Index, values: Array) -> Array:

@@ -58,8 +58,8 @@ class SelectionResult:
     table : DataFrame
         One row for each feature, strongest first, without covariates, with the columns ``COLUMNS``:
         its name; its kind, such as "numeric", "categorical" or "group"; its importance; the
-        drop of R² (or of the mean statistic) if the feature is replaced by draws, or W; p-value and
-        q-value (missing where there is none); whether it is selected; a note.
+        drop of R² (or of another mean statistic) if the feature is replaced by draws, or W; p-value
+        and q-value (missing where there is none); whether it is selected; a note.
     data : mapping
         Facts about the table: "name", "rows", "rows_dropped", "columns", "set_aside" (a list of
         column and reason), "classes" (number of rows of each), "missing_cells" (share of each

@@ -42,7 +42,8 @@ STATISTICS = {
     "hrt": (
         "drop",
         "How much of the response is no longer explained if the feature is replaced by draws given "
-        "the others: the drop of R², or of the mean held-out statistic of other critics",
+        "the others: the drop of R² (for survival times of the mean log-likelihood, for other "
+        "critics of the mean held-out statistic)",
     ),
     "knockoffs": (
         "W",

@@ -270,7 +270,7 @@ def _in_order(beside: Prepared, order: Index, n_train: int) -> Prepared:
     assert beside.response is not None
     return replace(
         beside,
-        response=beside.response.with_values(take_rows(beside.y, order)),
+        response=beside.response.rows(order),
         rows=beside.rows[order],
         groups=None if beside.groups is None else beside.groups[order],
         weights=None if beside.weights is None else beside.weights[order],

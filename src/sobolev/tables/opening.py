@@ -18,7 +18,7 @@ from sobolev.tables.missing import DRAWN
 from sobolev.tables.prepared import Prepared
 from sobolev.tables.preparing import prepare
 from sobolev.targets import as_columns
-from sobolev.validation import list_some, plain_target, take_rows
+from sobolev.validation import list_some, plain_target
 
 # An option of the command line in a message, and its value if one follows.
 _OPTION = re.compile(
@@ -118,7 +118,7 @@ def _prepared(
         return prepare(frame, **options)
     if isinstance(y, Response):
         data = prepare(frame, **options)
-        return data.with_response(y.with_values(take_rows(y.values, data.rows)))
+        return data.with_response(y.rows(data.rows))
     if isinstance(y, str) or _are_names(y, frame):
         asked = [y] if isinstance(y, str) else list(y)
         events = [name for name in asked if split_event(name, list(frame.columns))[1]]
