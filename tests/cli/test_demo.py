@@ -55,6 +55,8 @@ def test_the_real_demo_reads_a_table_with_plain_names(here, run):
     table = pd.read_csv(here / "sobolev-demo" / "selection.csv").set_index("feature")
     assert table.loc["body mass index", "selected"]
     assert not table.loc["age", "selected"]
+    page = (here / "sobolev-demo" / "report.html").read_text(encoding="utf-8")
+    assert "measure the level" not in result.err + page  # the demo audits
     assert "truth" not in result.out.replace("nobody knows the truth", "")
     assert pd.read_csv(here / "sobolev-demo" / "diabetes.csv").shape == (442, 11)
 

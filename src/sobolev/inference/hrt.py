@@ -56,6 +56,8 @@ FEW_ROWS, FEW_ROWS_ORDERS = 400, 3
 # A selected feature is in doubt if its p-value with a corrected conditional mean exceeds this, and
 # what Benjamini and Hochberg would still select.
 DOUBTFUL = 0.05
+# The end of the warning of such a feature, which the command line leaves out after an audit.
+OR_AUDIT = ", or measure the level on this table with sobolev.audit (sobolev audit)"
 
 
 @dataclass(frozen=True)
@@ -692,8 +694,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         warnings.warn(
             f"the level is not assured for {shown}: with the mean of the conditional model "
             "corrected for the other columns, the p-value is no longer small. Try "
-            'conditional="forest" (--conditional forest), or measure the level on this table with '
-            "sobolev.audit (sobolev audit).",
+            f'conditional="forest" (--conditional forest){OR_AUDIT}.',
             ConditionalModelWarning,
             stacklevel=stacklevel,
         )
