@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import sobolev.convex.fitting as fitting
 from sobolev._sample import response_order, stratified_folds
 from sobolev.convex.cross_validation import cross_validate
 from sobolev.convex.feature_maps import FourierMap, LandmarkMap, LinearMap, PolynomialMap
@@ -234,6 +235,20 @@ def test_rounds_stop_when_the_importances_settle():
         start=(next_metric(fit.solution, Settings(LandmarkMap())), fit.solution.eta),
     )
     assert 0.5 * np.abs(again.solution.eta - fit.solution.eta).sum() < 0.05
+
+
+def test_early_rounds_on_few_landmarks_find_the_same_columns(monkeypatch):
+    X, y = make_sinexp(400, 12, random_state=0, return_X_y=True)
+    rows = standardized(X, y)
+    settings = Settings(map=LandmarkMap(), solver=Alternating())
+    plain = fit_critic(rows, settings, 0.003)
+    monkeypatch.setattr(fitting, "MANY_ROWS", 100)
+    monkeypatch.setattr(fitting, "EARLY_LANDMARKS", 150)
+    fast = fit_critic(rows, settings, 0.003)
+    assert fast.bound.n_functions == plain.bound.n_functions > 150
+    assert 0.5 * np.abs(fast.solution.eta - plain.solution.eta).sum() < 0.03
+    few = replace(settings, map=LandmarkMap(n_components=100))
+    assert fit_critic(rows, few, 0.003).bound.n_functions == 100  # no fewer to begin with
 
 
 def test_the_recursive_metric_sharpens_the_importances():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sobolev.convex import quadratics
 from sobolev.convex.feature_maps import coupled_forms
 from sobolev.convex.quadratics import LinearPart, ShiftedGram, cholesky
 
@@ -156,6 +157,20 @@ def test_landmark_gradients_are_the_derivatives_of_the_critic(draw_sample, bind_
         for j, e in enumerate(np.eye(4)):
             up, down = (bound.nonlinear_values(X + s * 1e-5 * e) @ u for s in (1, -1))
             np.testing.assert_allclose(part.gradients(u)[:, j], (up - down) / 2e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "cauchy"])
+def test_sums_of_many_rows_are_made_of_kept_forms(name, draw_sample, bind_map, monkeypatch):
+    X, psi, p = draw_sample(n=40)
+    weights = np.random.default_rng(1).exponential(size=(quadratics.FEW_SUMS + 3, 4))
+    plain = bind_map(name, X, p).part(X, psi, p, p)
+    expected = [plain.penalty(w) for w in weights]
+    assert not plain._each.size
+    monkeypatch.setattr(quadratics, "MANY_ROWS", 10)
+    kept = bind_map(name, X, p).part(X, psi, p, p)
+    np.testing.assert_allclose(kept.C, plain.C, atol=1e-14)
+    np.testing.assert_allclose([kept.penalty(w) for w in weights], expected, atol=1e-12)
+    assert kept._each.size
 
 
 @pytest.mark.parametrize("k", [2, 3])

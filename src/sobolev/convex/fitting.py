@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from sobolev._typing import Array, Index, Mask
-from sobolev.convex.feature_maps import BoundMap, MapSpec
-from sobolev.convex.quadratics import CoupledForms
+from sobolev.convex.feature_maps import BoundMap, LandmarkMap, MapSpec
+from sobolev.convex.quadratics import MANY_ROWS, CoupledForms
 from sobolev.convex.rows import Data, Rows
 from sobolev.convex.screening import (
     MAX_CHECKS,
@@ -43,6 +43,8 @@ SETTLED = 0.01
 WARM_FLOOR = 0.01
 # Largest number of iterations in the rounds before the last, which need not converge.
 ROUND_ITERATIONS = 4
+# Of many rows, the rounds before the last use this many landmarks.
+EARLY_LANDMARKS = 300
 
 # The screen for second-order effects: thresholds, the weight of columns below them, and the largest
 # total weight of those columns.
@@ -260,8 +262,10 @@ def fit_critic(
     if settings.screen is not None:
         return _fit_candidates(data, settings, lam, callback)
     rounds = settings.n_rounds
-    if data.subsample is not None and start is None and rounds > 1:
-        return _fit_after_subsample(data, data.subsample, settings, lam, callback)
+    if start is None and rounds > 1:
+        early = _cheaper(data, settings)
+        if early is not None:
+            return _fit_in_two(data, settings, *early, lam, callback)
     metric, eta = (start_metric(data, settings.groups), None) if start is None else start
     begin = None if eta is None else np.maximum(eta, WARM_FLOOR / max(eta.size, 1))
     for number in range(1, rounds + 1):
@@ -309,19 +313,31 @@ def _fit_candidates(
     return replace(fit, screening=Screening(columns, ratios, check))
 
 
-def _fit_after_subsample(
+def _cheaper(data: Data, settings: Settings) -> tuple[Data, Settings] | None:
+    """What the rounds before the last, which only find a metric, are run on; None: the same."""
+    if data.subsample is not None:
+        return data.subsample, settings
+    own = settings.map
+    if data.n_rows <= MANY_ROWS or not (isinstance(own, LandmarkMap) and own.adapts):
+        return None
+    if own.n_components is not None and own.n_components <= EARLY_LANDMARKS:
+        return None
+    return data, replace(settings, map=replace(own, n_components=EARLY_LANDMARKS))
+
+
+def _fit_in_two(
     data: Data,
-    subsample: Rows,
     settings: Settings,
+    early_data: Data,
+    early: Settings,
     lam: float,
     callback: Callable[[int, int, float], None] | None,
 ) -> Fit:
-    """Run the rounds before the last on a subsample, the last on all rows."""
-    first = settings.with_rounds(settings.n_rounds - 1)
-    early = fit_critic(subsample, first, lam, callback=callback)
-    start = next_metric(early.solution, settings), _blend(early.solution.eta)
+    """Run the rounds before the last on less, the last on everything."""
+    first = fit_critic(early_data, early.with_rounds(early.n_rounds - 1), lam, callback=callback)
+    start = next_metric(first.solution, settings), _blend(first.solution.eta)
     fit = fit_critic(data, settings.with_rounds(1), lam, start, callback)
-    return replace(fit, n_rounds=early.n_rounds + 1)
+    return replace(fit, n_rounds=first.n_rounds + 1)
 
 
 def _blend(eta: Array) -> Array:

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from sobolev.convex.feature_maps import BoundLandmarkMap
 
 
+# With more rows than this, sums of D_j that are asked for again and again are made of the D_j, as
+# far as those take no more than this many numbers.
+MANY_ROWS, MAX_KEPT = 2000, 2**23
+# Number of sums for which the D_j do not pay off: that of a round before the last.
+FEW_SUMS = 5
+
+
 class Part(Protocol):
     """The nonlinear part of a feature map on a sample, m functions of d features."""
 
@@ -62,8 +69,16 @@ class SampledPart:
         self.mean = p @ values
         centred = values - self.mean
         self.M = centred.T @ (p[:, None] * psi)
-        self.C = centred.T @ (omega[:, None] * centred)
+        self.C = _gram(centred, omega)
         self.cross = centred.T @ (omega[:, None] * X)
+
+
+def _gram(A: Array, omega: Array) -> Array:
+    """A' diag(omega) A."""
+    if A.shape[0] <= MANY_ROWS or omega.min() < 0:
+        return np.asarray(A.T @ (omega[:, None] * A))
+    rooted = A * np.sqrt(omega)[:, None]
+    return np.asarray(rooted.T @ rooted)  # numpy computes half of a symmetric product
 
 
 class LandmarkPart(SampledPart):
@@ -75,7 +90,8 @@ class LandmarkPart(SampledPart):
 
         sum_j w_j D_j = H' diag(p s) H - (H∘T)' diag(p) H - H' diag(p) (H∘T) + (H' diag(p) H)∘R
 
-    where p are the row weights: a few matrix products and no loop over features.
+    where p are the row weights: a few matrix products and no loop over features. Of many rows and
+    few features, the D_j themselves are formed once they pay off.
 
     Parameters
     ----------
@@ -94,8 +110,9 @@ class LandmarkPart(SampledPart):
         self.X, self.centers, self.H, self.g = X, centers, H, g
         self.G = bound.kernel(centers)[0]
         self.omega, self._squares = omega, X**2
+        self._n_sums, self._each = 0, np.empty((0, 0))
         self._weighted_H = H * omega[:, None]
-        self._HH = H.T @ self._weighted_H
+        self._HH = _gram(H, omega)
         # E ∂_j phi_k = -g_j (E[x_j H_k] - c_kj E[H_k])
         self.mean_derivative = -g * (
             self._weighted_H.T @ X - centers * self._weighted_H.sum(axis=0)[:, None]
@@ -103,6 +120,11 @@ class LandmarkPart(SampledPart):
 
     def penalty(self, weights: Array) -> Array:
         """The sum of w_j D_j."""
+        self._n_sums += 1
+        if self._n_sums > max(FEW_SUMS, self.g.size // 2) and self._may_keep():
+            if not self._each.size:
+                self._each = self._every_square()
+            return np.asarray((weights @ self._each).reshape(self.G.shape))
         root = self.g * np.sqrt(weights)
         centers = self.centers * root
         R = self._HH * (centers @ centers.T)  # numpy computes half of a symmetric product
@@ -114,6 +136,18 @@ class LandmarkPart(SampledPart):
         Q += Q.T.copy()
         Q += R
         return Q
+
+    def _may_keep(self) -> bool:
+        n, m = self.H.shape
+        return n > MANY_ROWS and self.g.size * m * m <= MAX_KEPT
+
+    def _every_square(self) -> Array:
+        """The D_j, each in a row."""
+        found = [
+            _gram(self.H * (g * (c - x[:, None])), self.omega).ravel()
+            for g, c, x in zip(self.g, self.centers.T, self.X.T, strict=True)
+        ]
+        return np.array(found)
 
     def gradients(self, u: Array) -> Array:
         """The partial derivatives of phi(x)' u at every row, (n, d)."""
