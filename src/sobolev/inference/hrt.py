@@ -51,7 +51,7 @@ from sobolev.validation import feature_names, list_some, read_groups, validate_r
 MAX_TABULATED = 300
 # Number of draws of missing cells.
 N_DRAWS = 5
-# Tables of fewer rows are tested in this many orders of the rows.
+# Tables of fewer rows, of survival times: with fewer events, are tested in this many orders.
 FEW_ROWS, FEW_ROWS_ORDERS = 400, 3
 # A selected feature is in doubt if its p-value with a corrected conditional mean exceeds this, and
 # what Benjamini and Hochberg would still select.
@@ -155,7 +155,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         Number of repetitions with other orders of the rows, which make a selection depend less on
         the order. Their p-values are merged by Cauchy's rule, see
         :func:`~sobolev.inference.orders.merged_pvalues`. "auto" is three for tables of fewer than
-        400 rows with the forward scheme, where it finds more, and one otherwise.
+        400 rows, or events of survival times, with the forward scheme, where it finds more, and one
+        otherwise.
     procedure : {"bh", "by", "storey"}, default="bh"
         How p-values become q-values.
     response : str, default="auto"
@@ -441,7 +442,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         if self.n_repeats != "auto":
             return int(self.n_repeats)
         is_free = isinstance(trial.scheme, Forward) and trial.scheme.shuffle and n_train is None
-        return FEW_ROWS_ORDERS if is_free and len(trial.X) < FEW_ROWS else 1
+        said = len(trial.X) if trial.happened is None else int(trial.happened.sum())
+        return FEW_ROWS_ORDERS if is_free and said < FEW_ROWS else 1
 
     def for_table(self, X: Any, *, groups: Any = None) -> HRTSelector:
         """An unfitted copy whose conditional model is fitted to X, for many responses on one table.
