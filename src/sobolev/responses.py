@@ -320,7 +320,9 @@ def _sorted_out(column: AnyArray, name: str, kind: str) -> tuple[str, str, str]:
         kind = "grades" if few else "count" if whole and values[0] >= 0 else "number"
     said = {"number": "a number", "count": "a count", "grades": "grades"}[kind]
     if kind != "number":
-        said += f" from {values[0]:g} to {values[-1]:g}, in their order"
+        said += f" from {values[0]:g} to {values[-1]:g}"
+    if kind == "grades":
+        said += ", in their order"
     return kind, said, other
 
 
