@@ -27,8 +27,8 @@ TOPS = {
 }
 # Where the features are chosen: the second looks at the rows that are predicted, as the paper did.
 ROWS = ("training rows", "all rows")
-# The seed of the first split. How ConvexSIC chooses tau was decided on splits of the same rows with
-# seeds from 0 to 109 and from 1000 to 1039; where features are chosen honestly, the splits are others.
+# The seed of the first split. How ConvexSIC chooses tau was decided on splits with seeds from 0 to
+# 109 and from 1000 to 1039; where features are chosen on the training rows, the splits are others.
 FIRST_SPLIT = {"training rows": 200, "all rows": 0}
 # Features of the tests that are kept, those of the smallest p-values or q-values.
 N_TESTED = 50

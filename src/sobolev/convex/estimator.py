@@ -152,8 +152,8 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
     critic is shrunk so much that columns hardly adjust for each other: columns that repeat each
     other all come first, and ``sic_`` and ``score`` are small. Give ``tau=1e-4`` for a critic that
     predicts, or for what each column adds to the others. "auto" is 1e-4 with ``adjust``, with
-    ``feature_map="best"``, in ``sic_path``, in the refits of tests, with Fourier features and for
-    rows that are read in chunks.
+    ``feature_map="best"``, with a number of candidate columns (``Alternating(screen=500)``), with
+    Fourier features, in ``sic_path``, in the refits of tests and for rows that are read in chunks.
 
     References
     ----------

@@ -27,21 +27,23 @@ def is_open(data: Data, settings: Settings) -> bool:
     """Whether there are so many columns that tau="auto" has to be chosen.
 
     Covariates rule out a large tau, which would take them out of the critic; several maps are
-    compared at the small one; and rows in chunks are many.
+    compared at the small one; rows in chunks are many; and a number of candidate columns asks for
+    a sparse critic.
     """
     return (
         isinstance(data, Rows)
         and data.X.shape[1] > MANY_COLUMNS * data.n_rows
         and not settings.adjusted.size
         and not isinstance(settings.map, BestMap)
+        and settings.solver.screen in (None, "auto")
         and not data.by_moments(settings.map, settings.measure)
     )
 
 
-def choose_tau(
+def with_tau(
     data: Data, settings: Settings, lam: float, folds: Folds, n_jobs: int | None = None
-) -> float:
-    """The number of columns, unless the small tau predicts held-out rows clearly better.
+) -> Settings:
+    """Settings whose tau is the number of columns, unless the small one predicts clearly better.
 
     Both are fitted at the same lam. They are compared by the squared correlation of the critic with
     held-out responses, which does not depend on how much a critic is shrunk.
@@ -54,7 +56,9 @@ def choose_tau(
         )[:, 0]
         for tau in (TAU, stiff)
     )
-    return TAU if is_clear(small - large) else stiff
+    if is_clear(small - large):
+        return settings
+    return replace(settings, tau=stiff, screen=None)  # a large tau leaves no column out
 
 
 def is_clear(gains: Array) -> bool:

@@ -40,7 +40,7 @@ from sobolev.convex.fitting import (
     Settings,
     fit_critic,
 )
-from sobolev.convex.norm_weight import choose_tau, is_open
+from sobolev.convex.norm_weight import is_open, with_tau
 from sobolev.convex.rows import MEASURES, Data, Rows
 from sobolev.convex.screening import KEPT, WIDE, Screening
 from sobolev.convex.solvers import Alternating, decomposition, resolve_solver
@@ -181,8 +181,7 @@ def train(
         settings = replace(settings, map=best.map)
         if choosing:
             progress.stage("choosing tau")
-            tau = choose_tau(data, settings, best.lam, folds, estimator.n_jobs)
-            settings = replace(settings, tau=tau)
+            settings = with_tau(data, settings, best.lam, folds, estimator.n_jobs)
         progress.stage(f"fitting at lam={best.lam:g}")
 
         def report(number: int, iteration: int, objective: float) -> None:
