@@ -68,10 +68,10 @@ than {MIN_CORRELATION} with the response are screened out first.
 
 {gap_table(records)}
 
-Means ± standard errors over the same splits, features chosen on the training rows alone. The
-splits (seeds from {FIRST_SPLIT[ROWS[0]]}) had no part in any choice: the rule by which ConvexSIC
-chooses `tau` where columns are many was found on other splits of the same rows. All splits share
-their rows, so the standard errors do not say how it would be with other cell lines.
+Means ± standard errors over the splits that both have, features chosen on the training rows alone.
+These splits (seeds from {FIRST_SPLIT[ROWS[0]]}) had no part in any choice: the rule by which
+ConvexSIC chooses `tau` where columns are many was found on other splits of the same rows. All
+splits share their rows, so the errors do not say how it would be with other cell lines.
 
 ![Importances of the first features]({NAME}-top.png)
 
