@@ -27,7 +27,7 @@ def test_the_optimality_conditions_of_the_penalised_columns_alone():
     sic = ConvexSIC(lam=LAM, feature_map="linear", solver=solver, adjust=[-1]).fit(X, y)
     Z, psi = sic.standardizer_.transform(X), sic.encoder_.transform(y)
     u = sic.critic_.U[:, 0]
-    force = (Z.T @ psi)[:, 0] / len(Z) - (Z.T @ Z / len(Z) + sic.tau * np.eye(6)) @ u
+    force = (Z.T @ psi)[:, 0] / len(Z) - (Z.T @ Z / len(Z) + sic.tau_ * np.eye(6)) @ u
     S = np.abs(u[:-1]).sum()
     assert force[-1] == pytest.approx(0, abs=1e-8)
     assert u[0] > 1e-3

@@ -167,7 +167,7 @@ def test_screening_keeps_columns_of_some_correlation(small_plx):
 def test_plx4720_split(small_plx, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.setitem(plx4720.TOPS, "ConvexSIC", (1, 5))
-    settings = {"part": "split", "method": "ConvexSIC", "rows": "training rows"}
+    settings = {"part": "split", "method": "ConvexSIC", "rows": "training rows", "first_split": 0}
     result = plx4720.measure(settings, 1)
     assert result["first"] == "BRAF_mut"
     assert set(result["errors"]) == {"1", "5"}
@@ -175,6 +175,7 @@ def test_plx4720_split(small_plx, monkeypatch):
         one, five = (result["errors"][top][regressor] for top in ("1", "5"))
         assert 0 < five < one < 1
     assert plx4720.measure(settings, 1) == result
+    assert plx4720.measure(settings | {"first_split": 1}, 0) == result
 
 
 def test_plx4720_rankings(small_plx):
@@ -184,10 +185,9 @@ def test_plx4720_rankings(small_plx):
     np.testing.assert_allclose(values, np.sort(r)[::-1])
     assert sorted(order) == list(plx4720.screened(X, y))
     kept = np.sort(order)
-    stiff = ConvexSIC(random_state=0, **plx4720.STIFF_SETTINGS).fit(X[:, kept], y)
-    order, values = plx4720.ranking(plx4720.STIFF, X, y, 0)
-    np.testing.assert_array_equal(values, np.sort(stiff.feature_importances_)[::-1])
-    assert not np.array_equal(values, plx4720.ranking("ConvexSIC", X, y, 0)[1])
+    sic = ConvexSIC(random_state=0).fit(X[:, kept], y)
+    order, values = plx4720.ranking("ConvexSIC", X, y, 0)
+    np.testing.assert_array_equal(values, np.sort(sic.feature_importances_)[::-1])
 
 
 def test_rows_that_are_predicted_choose_nothing(small_plx, monkeypatch):
@@ -202,7 +202,8 @@ def test_rows_that_are_predicted_choose_nothing(small_plx, monkeypatch):
 
     monkeypatch.setattr(plx4720, "ranking", ranking)
     for rows in plx4720.ROWS:
-        plx4720.measure({"part": "split", "method": "elastic net", "rows": rows}, 0)
+        settings = {"part": "split", "method": "elastic net", "rows": rows, "first_split": 0}
+        plx4720.measure(settings, 0)
     assert seen == [72, 80]
     test, train = plx4720.split_rows(80, 0)
     assert sorted([*test, *train]) == list(range(80))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -27,6 +27,10 @@ from sobolev.convex.moments import FourierMoments
 from sobolev.convex.rows import Data, Rows
 from sobolev.convex.screening import candidates
 from sobolev.convex.solvers import ETA_FLOOR, Alternating, Forms, Solution, gradient_weights
+from sobolev.criterion import SMALLEST
+
+# How good a critic is on held-out rows: its values, the encoded responses, and the weights of rows.
+Score = Callable[[Array, Array, Array], float]
 
 # Largest numbers of rounds and of landmarks of the fits to folds.
 CV_ROUNDS = 3
@@ -40,8 +44,9 @@ def cross_validate(
     folds: Folds = 5,
     n_jobs: int | None = None,
     relaxed: Sequence[float] = (),
+    score: Score | None = None,
 ) -> Array:
-    """Held-out risk of each lam in each fold, (n_folds, n_lams).
+    """Held-out risk, or another score, of each lam in each fold, (n_folds, n_lams).
 
     With ``relaxed``, the critic is refitted to the importances of each lam at the best of these
     values: a large lam is judged by the columns that it picks, not by how much it shrinks the
@@ -55,6 +60,7 @@ def cross_validate(
     if not folds:  # two or three distinct rows: nothing to hold out
         return np.zeros((1, len(lams)))
     loose = loosened(settings)
+    score = score or partial(mean_risk, rho=settings.rho)
     if data.by_moments(settings.map, settings.measure):
         if loose.screen is not None:
             assert isinstance(data, Rows)
@@ -70,9 +76,23 @@ def cross_validate(
         # Under the product measure lam then depends neither on random_state nor on the row order.
         seed = 0 if settings.measure == "product" else settings.seed
         loose = replace(loose, map=fewer, seed=seed)
-    tasks = [delayed(_fold_risks)(data, loose, lams, test, relaxed) for test in folds]
+    tasks = [delayed(_fold_scores)(data, loose, lams, test, relaxed, score) for test in folds]
     with threadpool_limits(1):  # once for all folds: the same arithmetic for any n_jobs
         return _best_refit(np.array(Parallel(n_jobs=n_jobs, prefer="threads")(tasks)))
+
+
+def mean_risk(h: Array, psi: Array, p: Array, rho: float) -> float:
+    """The mean risk of rows with probabilities p."""
+    return float(p @ row_risk(h, psi, rho))
+
+
+def squared_correlation(h: Array, psi: Array, p: Array) -> float:
+    """Squared correlation of a critic with white responses, zero if negative.
+
+    With rho=1 it is twice the risk of the best multiple of the critic.
+    """
+    joint = max(float(p @ np.sum(h * psi, axis=1)), 0.0)
+    return joint**2 / max(float(p @ np.sum(h**2, axis=1)), SMALLEST)
 
 
 def loosened(settings: Settings) -> Settings:
@@ -106,14 +126,15 @@ def _refits(
     ]
 
 
-def _fold_risks(
+def _fold_scores(
     rows: Rows,
     settings: Settings,
     lams: Sequence[float],
     test: Index,
     relaxed: Sequence[float],
+    score: Score,
 ) -> Array:
-    """Held-out risks of one fold, (n_lams, n_refits)."""
+    """Scores of one held-out fold, (n_lams, n_refits)."""
     train = np.setdiff1d(np.arange(rows.n_rows), test)
     if settings.screen is not None:  # by the training rows: the others stay unseen
         columns = candidates(rows, settings.screen, train, settings.adjusted)
@@ -128,12 +149,12 @@ def _fold_risks(
     psi, weights = rows.psi[test], rows.p[test] / rows.p[test].sum()
     values = fit.bound.values(X) - fit.critic().center
 
-    def risk(solution: Solution) -> float:
-        return float(weights @ row_risk(values @ fit.critic(solution).U, psi, settings.rho))
+    def scored(solution: Solution) -> float:
+        return score(values @ fit.critic(solution).U, psi, weights)
 
     solutions = path(fit.forms, settings, lams, fit.solution.eta)
     return np.array(
-        [[risk(r) for r in _refits(fit.forms, settings, s, relaxed)] for s in solutions]
+        [[scored(r) for r in _refits(fit.forms, settings, s, relaxed)] for s in solutions]
     )
 
 

@@ -16,7 +16,7 @@ from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index
 from sobolev.convex.choosing import BestMap, Rival
 from sobolev.convex.evaluation import ConvexEvaluator
-from sobolev.convex.fitting import Critic, row_risk
+from sobolev.convex.fitting import TAU, Critic, row_risk
 from sobolev.convex.refit import predict_without
 from sobolev.convex.relevance import all_relevant
 from sobolev.convex.solvers import resolve_solver
@@ -56,8 +56,10 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         much it shrinks the critic. It chooses larger values where many columns have small effects.
     rho : float, default=1.0
         Weight of E f². At 1 the risk is half the explained variance.
-    tau : float, default=1e-4
-        Weight of the squared norm of f in its function space.
+    tau : float or "auto", default="auto"
+        Weight of the squared norm of f in its function space. "auto" is 1e-4. If there are more
+        than twice as many columns as rows, it is the number of columns, so that a column counts by
+        what it says by itself, unless 1e-4 predicts held-out rows clearly better; see the notes.
     feature_map : str or object, default="auto"
         The map phi: "auto", "landmark", "fourier", "linear", "polynomial", "parts" or "best", or an
         object with its own parameters, for example ``LandmarkMap(n_components=200)``. "auto" uses
@@ -111,12 +113,13 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         The criterion, half the mean difference.
     decomposition_ : Decomposition
         The three terms of the corollary and the part of each feature.
-    lam_ : float
-        The value of lam that was used.
+    lam_, tau_ : float
+        The values of lam and tau that were used.
     feature_map_ : object
         The feature map that was used.
     lam_risks_ : array of shape (n_folds, n_lams) or None
-        Held-out risk along ``lam_path_`` if lam was chosen; with "relaxed", of the refits.
+        Held-out risk along ``lam_path_`` if lam was chosen; with "relaxed", of the refits; with
+        ``tau="auto"``, of critics with tau=1e-4.
     n_iter_, n_rounds_ : int
         Number of iterations of the last round and number of rounds.
     objective_curve_ : array
@@ -143,6 +146,15 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
     neither on a seed (up to 1,000 rows) nor on the order of rows or columns. Importances rank
     features; by themselves they do not control the number of false discoveries.
 
+    With ``tau="auto"`` and more than twice as many columns as rows, lam is chosen at tau=1e-4. At
+    this lam, tau=1e-4 is then kept if its critic has a larger squared correlation with held-out
+    responses than that of tau=d, by more than two standard errors over the folds. With tau=d the
+    critic is shrunk so much that columns hardly adjust for each other: columns that repeat each
+    other all come first, and ``sic_`` and ``score`` are small. Give ``tau=1e-4`` for a critic that
+    predicts, or for what each column adds to the others. "auto" is 1e-4 with ``adjust``, with
+    ``feature_map="best"``, with a number of candidate columns (``Alternating(screen=500)``), with
+    Fourier features, in ``sic_path``, in the refits of tests and for rows that are read in chunks.
+
     References
     ----------
     Y. Mroueh, T. Sercu, M. Rigotti, I. Padhi, C. dos Santos (2019). Sobolev Independence
@@ -162,7 +174,7 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
 
     lam: float | str = "auto"
     rho: float = 1.0
-    tau: float = 1e-4
+    tau: float | str = "auto"
     feature_map: Any = "auto"
     solver: Any = "alternating"
     measure: str = "product"
@@ -254,8 +266,11 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         ``feature_map="auto"`` then is the best of a linear, an additive and a kernel map, with at
         most 300 landmarks or Fourier features. Columns and responses with heavy tails enter as
         normal scores: which columns matter is a question that increasing maps do not change.
+        ``tau="auto"`` is 1e-4: a test asks what a column adds to the others.
         """
         critic: ConvexSIC = clone(self)
+        if critic.tau == "auto":
+            critic.tau = TAU
         if critic.feature_map == "auto":
             critic.feature_map = BestMap(TEST_LANDMARKS, scores=True)
         if isinstance(critic.target, str):

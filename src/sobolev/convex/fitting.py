@@ -33,6 +33,8 @@ LAMS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 REFERENCE_LAM = 0.03
 # Values of lam at which the critic is refitted to the importances of a larger lam.
 RELAXED_LAMS = (0.003, 0.001)
+# The weight of the norm that tau="auto" is unless it is chosen.
+TAU = 1e-4
 
 # The metric of a round: (eta / max eta)^power + floor. Power 2 scales each column by its
 # importance, the floor lets a feature come back.
@@ -81,7 +83,7 @@ class Settings:
     map: MapSpec
     solver: Solver = field(default_factory=Alternating)
     rho: float = 1.0
-    tau: float = 1e-4
+    tau: float = TAU
     groups: Groups | None = None
     measure: str = "product"
     seed: int = 0

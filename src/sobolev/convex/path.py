@@ -49,7 +49,8 @@ def sic_path(
     """Fit convex SIC along a path of lam, each solution started from the one before.
 
     The kernel's metric is found once, at a reference lam; the path is then the solution of one
-    convex problem in lam. The risk is cross-validated as in ``ConvexSIC(lam="auto")``.
+    convex problem in lam. The risk is cross-validated as in ``ConvexSIC(lam="auto")``;
+    ``tau="auto"`` is 1e-4.
 
     Parameters
     ----------

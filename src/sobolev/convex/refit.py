@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ def predict_without(estimator: Any, columns: Index, X: Array, y: Any, X_new: Arr
     if groups is not None:
         groups = groups.restrict(kept)
     settings = make_settings(estimator, estimator.feature_map_, groups, estimator.encoder_)
+    settings = replace(settings, tau=getattr(estimator, "tau_", settings.tau))
     rows = Rows(units.transform(X)[:, kept], psi, np.full(n, 1 / n))
     with blas_threads(n):
         fit = fit_critic(rows, settings.with_rounds(ROUNDS), estimator.lam_, start)

@@ -35,10 +35,12 @@ from sobolev.convex.fitting import (
     LAMS,
     REFERENCE_LAM,
     RELAXED_LAMS,
+    TAU,
     Fit,
     Settings,
     fit_critic,
 )
+from sobolev.convex.norm_weight import is_open, with_tau
 from sobolev.convex.rows import MEASURES, Data, Rows
 from sobolev.convex.screening import KEPT, WIDE, Screening
 from sobolev.convex.solvers import Alternating, decomposition, resolve_solver
@@ -60,7 +62,10 @@ def check_parameters(estimator: Any) -> None:
     else:
         check_number("lam", lam, positive=True)
     check_number("rho", estimator.rho)
-    check_number("tau", estimator.tau, positive=True)
+    if isinstance(estimator.tau, str):
+        check_option("tau", estimator.tau, ("auto",))
+    else:
+        check_number("tau", estimator.tau, positive=True)
     check_option("measure", estimator.measure, MEASURES)
     solver, encoder = resolve_solver(estimator.solver), resolve_target(estimator.target)
     encoder.check_parameters()
@@ -108,7 +113,7 @@ def make_settings(
         map=spec,
         solver=resolve_solver(estimator.solver),
         rho=float(estimator.rho),
-        tau=float(estimator.tau),
+        tau=TAU if estimator.tau == "auto" else float(estimator.tau),
         groups=groups,
         measure=estimator.measure,
         seed=int(check_generator(estimator.random_state).integers(2**32)),
@@ -160,7 +165,7 @@ def n_candidates(settings: Settings, d: int) -> int | None:
 def train(
     estimator: Any, data: Data, settings: Settings, folds: Folds, rivals: Sequence[Rival] = ()
 ) -> None:
-    """Choose the map and lam if they are not given, fit the critic and store it.
+    """Choose the map, lam and tau if they are not given, fit the critic and store it.
 
     ``rivals`` are the maps to choose from if they were compared before.
     """
@@ -172,7 +177,11 @@ def train(
         best = best_of(rivals)
         if isinstance(settings.map, BestMap):
             estimator._rivals = list(rivals)
+        choosing = estimator.tau == "auto" and is_open(data, settings)
         settings = replace(settings, map=best.map)
+        if choosing:
+            progress.stage("choosing tau")
+            settings = with_tau(data, settings, best.lam, folds, estimator.n_jobs)
         progress.stage(f"fitting at lam={best.lam:g}")
 
         def report(number: int, iteration: int, objective: float) -> None:
@@ -254,7 +263,7 @@ def store_fit(
     estimator: Any, fit: Fit, settings: Settings, lam: float, risks: Array | None
 ) -> None:
     """Store the attributes of a fit at lam; ``risks`` are those of the cross-validation."""
-    estimator.lam_ = lam
+    estimator.lam_, estimator.tau_ = lam, settings.tau
     estimator.lam_path_ = None if risks is None else np.array(LAMS)
     estimator.lam_risks_ = risks
     estimator.screening_ = fit.screening

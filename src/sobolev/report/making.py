@@ -199,7 +199,7 @@ def _critic(estimator: Any) -> dict[str, Any]:
         return {"critic": "convex"}
     model = unwrapped(as_critic(estimator))
     found: dict[str, Any] = {"critic": CRITICS.get(_name(model), _name(model))}
-    for parameter in ("lam_", "rho", "tau"):
+    for parameter in ("lam_", "rho", "tau_"):
         value = getattr(model, parameter, None)
         if isinstance(value, Real):
             found[parameter.rstrip("_")] = float(value)

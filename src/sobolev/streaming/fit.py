@@ -82,10 +82,11 @@ def fit_stream(
     Notes
     -----
     Up to 5,000 rows are put together and fitted in memory. For more, the map must be "fourier"
-    (as "auto" is) or "linear" and the measure "product"; the rows are read once for means, scales
-    and a sample, and once for the moments of each round. ``Alternating(rounds=1)`` or
-    ``round_rows`` keep the number of passes small. The estimator's ``n_jobs`` is the number of
-    chunks that are processed at the same time; the result does not depend on it.
+    (as "auto" is) or "linear" and the measure "product", and ``tau="auto"`` is 1e-4; the rows are
+    read once for means, scales and a sample, and once for the moments of each round.
+    ``Alternating(rounds=1)`` or ``round_rows`` keep the number of passes small. The estimator's
+    ``n_jobs`` is the number of chunks that are processed at the same time; the result does not
+    depend on it.
 
     Examples
     --------
