@@ -45,6 +45,7 @@ from sobolev.summary import NOT_ASSURED, SummaryMixin, with_missing
 from sobolev.tables.fitting import TableMixin
 from sobolev.tables.opening import open_table
 from sobolev.tables.prepared import Prepared
+from sobolev.tables.repeats import without_copies
 from sobolev.validation import feature_names, list_some, read_groups, validate_rows
 
 # The distributions of up to this many features are tabulated for an audit.
@@ -344,7 +345,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         groups : array-like of shape (n,) or str, optional
             The subject of each row, if rows belong together: repeated measures, litters, sites; or
             the name of its column in X. Subjects are never divided between training and test, and
-            p-values are found from the spread between subjects.
+            p-values are found from the spread between subjects. Without groups, rows that repeat
+            earlier ones in every column and in y, as chance would not explain, are left out.
         sample_weight : array-like of shape (n,) or str, optional
             How much each row counts, in the fit of the critic and in the statistic; or the name of
             its column in X. Only ratios matter: a row of weight two is one observation that counts
@@ -510,6 +512,9 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
                 "holdout goes with neither groups nor sample_weight; pass all rows to fit, which "
                 "holds out some of them."
             )
+        is_fitted = isinstance(self.conditional, FrozenEstimator)
+        if groups is None and resolve_scheme(self.scheme).shuffle and not (n_train or is_fitted):
+            X, self.response_, weights = without_copies(X, self.response_, weights, stacklevel=5)
         return Rows(
             X,
             self.response_.values,

@@ -36,6 +36,7 @@ from sobolev.convex.kernel_family import KernelCritic, kernel_family, response_b
 from sobolev.inference.permutation import permutation_pvalue, permutations
 from sobolev.responses import Response, read_training
 from sobolev.tables.opening import open_table
+from sobolev.tables.repeats import without_copies
 from sobolev.targets import TargetEncoder
 from sobolev.validation import read_groups
 
@@ -90,7 +91,8 @@ def sic_test(
     ----------
     X : array-like, DataFrame or Prepared, of shape (n, d)
         A DataFrame is taken as it is, as in :meth:`HRTSelector.fit <sobolev.HRTSelector.fit>`.
-        Missing cells are drawn once, given the other columns.
+        Missing cells are drawn once, given the other columns. Without blocks and groups, copies of
+        earlier rows are left out, as there.
     y : array-like, str or tuple of str
         Numbers or labels, one or several columns; a structured array of survival times; or the
         names of its columns in the DataFrame X, from which they are taken out.
@@ -134,6 +136,8 @@ def sic_test(
         blocks = None if blocks is None else np.asarray(blocks)[table.rows]
     reader = BaseEstimator()
     X, read, p, _ = read_training(reader, X, y, response)
+    if blocks is None and groups is None:
+        X, read, p = without_copies(X, read, p)
     if np.isnan(X).any():
         X = completed(X, np.random.default_rng(0))
     y = read.values

@@ -40,6 +40,7 @@ from sobolev.skill import cross_validated_skill
 from sobolev.summary import SummaryMixin, with_missing
 from sobolev.tables.fitting import TableMixin
 from sobolev.tables.opening import open_table
+from sobolev.tables.repeats import without_copies
 from sobolev.validation import feature_names, validate_rows
 
 # Samplers that alternatives() offers.
@@ -225,7 +226,8 @@ class KnockoffSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
             Columns to select from; a DataFrame is taken as it is, as in
             :meth:`HRTSelector.fit <sobolev.HRTSelector.fit>`. A sparse matrix must fit in 1 GiB as
             a dense table. Missing cells (NaN) are drawn given
-            the other columns and y, anew for each draw of knockoffs.
+            the other columns and y, anew for each draw of knockoffs. Copies of earlier rows are
+            left out, as there.
         y : array-like, str or tuple of str
             The response: one or several columns, a structured array of survival times, or the
             names of its columns in the DataFrame X, from which they are taken out. A prepared
@@ -258,6 +260,8 @@ class KnockoffSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         kind = allowed_kind(self.estimator, self.response)
         X, self.response_, weights, _ = read_training(self, X, y, kind, None, sample_weight)
         check_memory(*X.shape, pairs=True)
+        if not isinstance(self.sampler, FrozenEstimator):
+            X, self.response_, weights = without_copies(X, self.response_, weights, stacklevel=4)
         y = self.response_.values
         self.missing_ = np.isnan(X).mean(axis=0)
         generators = spawn(self.random_state, self.n_draws)

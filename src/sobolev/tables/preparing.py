@@ -18,6 +18,7 @@ from sobolev.tables.names import known, parse_group_options
 from sobolev.tables.numerals import describe_mixture, read_text_columns
 from sobolev.tables.prepared import Prepared
 from sobolev.tables.rare import rows_of_common_classes
+from sobolev.tables.repeats import note_of, repeated_rows
 from sobolev.tables.suspects import (
     ask_subject,
     event_flags,
@@ -172,8 +173,14 @@ def prepare(
     common = rows_of_common_classes(y, int(kept.sum()), notes)
     frame = frame[kept][common]
     columns = {name: column[common] for name, column in columns.items()}
-    shares = {name: float(column.isna().mean()) for name, column in columns.items()}
     y = {name: column[common] for name, column in y.items()}
+    if y and columns and subject is None and blocks_of is None:
+        copies = repeated_rows(pd.DataFrame(columns), pd.DataFrame(y))
+        notes += [note_of(copies)] if copies.any() else []
+        frame = frame[~copies]
+        columns = {name: column[~copies] for name, column in columns.items()}
+        y = {name: column[~copies] for name, column in y.items()}
+    shares = {name: float(column.isna().mean()) for name, column in columns.items()}
     values = {name: column.reset_index(drop=True) for name, column in y.items()}
     if happened is not None:
         values[responses[-1]] = pd.Series(is_event(values[responses[-1]], responses[-1], happened))
