@@ -33,8 +33,16 @@ def test_planned_tests_count_as_pvalues_of_one():
     for procedure in ("bh", "by", "storey"):
         expected = qvalues(more, procedure)[:3]
         np.testing.assert_allclose(qvalues(p, procedure, n_tests=7), expected)
-        for fewer in (None, 0, 2, 3):
-            np.testing.assert_array_equal(qvalues(p, procedure, fewer), qvalues(p, procedure))
+        for same in (None, 0, 3):
+            np.testing.assert_array_equal(qvalues(p, procedure, same), qvalues(p, procedure))
+
+
+def test_fewer_tests_than_pvalues_are_counted_where_each_order_makes_a_part():
+    p = np.array([0.01, 0.3, 0.6, 0.95])
+    np.testing.assert_allclose(qvalues(p, n_tests=2), [0.02, 0.3, 0.6, 0.95])
+    for procedure in ("bh", "by", "storey"):
+        expected = np.maximum(qvalues(p, procedure) * 3 / 4, p)
+        np.testing.assert_allclose(qvalues(p, procedure, n_tests=3), expected)
 
 
 def test_columns_that_were_not_tested_have_no_qvalue():

@@ -632,13 +632,13 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         self.support_ = np.nan_to_num(self.qvalues_, nan=2.0) <= self.fdr
 
     def _n_counted(self, trial: Trial, n_tested: int) -> int:
-        """The number of tests of the procedure: of all units that may be tested.
+        """The number of tests of the procedure: of the units that one order may test.
 
         With one split, the training rows alone decide what is tested, and no other unit counts.
         """
         if self.n_repeats_ == 1 and trial.scheme.n_blocks == 1:
             return n_tested
-        return min(self.n_repeats_ * trial.n_tests, len(trial.units))
+        return trial.n_tests
 
     def _check_conditional(self, trial: Trial, runs: list[Run]) -> None:
         """Diagnose the conditional model of the columns that were tested alone."""

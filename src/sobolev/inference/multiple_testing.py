@@ -23,8 +23,9 @@ def qvalues(pvalues: Array, procedure: str = "bh", n_tests: int | None = None) -
         and Yekutieli (any dependence), or Storey (Benjamini and Hochberg times an estimate of the
         share of true null hypotheses).
     n_tests : int or None, default=None
-        Number of tests to count, if it is larger than the number of p-values: tests that were
-        planned but not made count as p-values of one.
+        Number of tests to count, if it is not the number of p-values: more if tests were planned
+        but not made, which count as p-values of one; fewer if each of several orders of the rows
+        made at most so many, and then no q-value is below its p-value.
 
     Returns
     -------
@@ -49,8 +50,9 @@ def qvalues(pvalues: Array, procedure: str = "bh", n_tests: int | None = None) -
     planned = np.append(p, np.ones(max(0, (n_tests or 0) - p.size)))
     adjusted = false_discovery_control(planned, method="by" if procedure == "by" else "bh")
     if procedure == "storey":
-        adjusted = np.minimum(adjusted * null_share(planned), 1.0)
-    found[tested] = adjusted[: p.size]
+        adjusted = adjusted * null_share(planned)
+    counted = (n_tests or p.size) / planned.size  # less than one if each order tests a part
+    found[tested] = np.clip(adjusted[: p.size] * counted, p if counted < 1 else 0.0, 1.0)
     return found
 
 

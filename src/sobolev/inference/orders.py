@@ -6,8 +6,8 @@ import numpy as np
 
 from sobolev._typing import Array
 
-# The largest p-value that counts: one of exactly one would outweigh any evidence.
-LARGEST = 0.99
+# The largest p-value that counts: one order that says nothing must not outweigh the others.
+LARGEST = 0.9
 # Cauchy's rule of R normal scores exceeds its level by at most this factor per unit of log R.
 EXCESS = 0.14
 
@@ -17,9 +17,9 @@ def merged_pvalues(pvalues: Array) -> Array:
 
     Cauchy's rule (Liu and Xie 2020): the mean of cot(π p) over R orders has a standard Cauchy
     distribution if the p-values are independent and if they are equal, and its upper tail is that
-    of a Cauchy distribution for normal scores of any correlation. In between, a level of 0.05
-    is exceeded by a factor of up to 1.14 for R = 3; the p-value is multiplied by 1 + 0.14 log R,
-    which is larger.
+    of a Cauchy distribution for normal scores of any correlation. In between, and with p-values
+    above 0.9 counted as 0.9, a level is exceeded by a factor of up to 1.13 for R = 3; the p-value
+    is multiplied by 1 + 0.14 log R, which is larger.
 
     Parameters
     ----------
