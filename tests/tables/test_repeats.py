@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.linear_model import LassoCV, LinearRegression
 
-from sobolev import HRTSelector, KnockoffSelector, hrt_test, sic_test
+from sobolev import HRTSelector, KnockoffSelector, audit, hrt_test, sic_test
 from sobolev.exceptions import DataWarning
 from sobolev.tables import prepare
 from sobolev.tables.repeats import repeated_rows
@@ -142,6 +142,15 @@ def test_doubled_noise_is_not_found():
             hrt.fit(X, y)
         small.append((hrt.pvalues_ <= 0.05).mean())
     assert np.mean(small) <= 0.15  # fails for one correct program in 1000
+
+
+def test_an_audit_is_that_of_the_rows_without_copies():
+    X, y = noise(100, 4)
+    hrt = HRTSelector(LinearRegression(), scheme="split", diagnose=False)
+    once = audit(hrt, X, y, n_repeats=3, random_state=0)
+    with pytest.warns(DataWarning, match=SAID):
+        doubled = audit(hrt, *twice(X, y), n_repeats=3, random_state=0)
+    assert doubled.table().equals(once.table())
 
 
 def test_knockoffs_and_the_test_of_independence_leave_copies_out():

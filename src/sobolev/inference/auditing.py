@@ -27,6 +27,7 @@ from sobolev._typing import Array, Index
 from sobolev.conditionals.completing import completed
 from sobolev.criterion import parse_columns
 from sobolev.critic import allowed_kind
+from sobolev.exceptions import DataWarning
 from sobolev.inference.audit_log import AuditLog, fingerprint
 from sobolev.inference.audit_result import LEVELS, AuditResult, AuditRun
 from sobolev.inference.planting import (
@@ -42,6 +43,7 @@ from sobolev.responses import Response, read_response
 from sobolev.summary import feature_units
 from sobolev.tables.opening import open_table
 from sobolev.tables.prepared import of_numbers
+from sobolev.tables.repeats import note_of, repeated_rows
 from sobolev.validation import (
     MIN_ROWS,
     feature_names,
@@ -99,7 +101,8 @@ def audit(
     y : array-like, optional
         The real response. If it is given, its rows in random order are a further response without
         signal, planted responses take its values (so that labels stay labels), and their
-        signal-to-noise ratio is near that of y; otherwise the ratio is 2.
+        signal-to-noise ratio is near that of y; otherwise the ratio is 2. Copies of earlier rows
+        are left out, as selectors do.
     groups : array-like of shape (n,), optional
         The subject of each row, if rows belong together. The selector gets them, half the noise of
         the planted responses is between subjects, and y is not permuted.
@@ -171,6 +174,8 @@ def audit(
     if not _takes_gaps(selector):
         columns = replace(columns, values=columns.complete)
     response = None if y is None else _read_response(selector, y, len(columns.values))
+    if response is not None and columns.groups is None:
+        columns, response = _without_copies(columns, response)
     target = None if response is None else response.values
     seed = None if random_state is None else int(check_generator(random_state).integers(2**63))
     data = columns.values, columns.names, target, columns.groups
@@ -328,6 +333,17 @@ class Columns:
     def table(self) -> Any:
         """What selectors are fitted to: an array, or a DataFrame if one was given."""
         return self.values if self.labels is None else pd.DataFrame(self.values, None, self.labels)
+
+
+def _without_copies(columns: Columns, response: Response) -> tuple[Columns, Response]:
+    """The rows that selectors would be fitted to: no copies of earlier ones."""
+    copies = repeated_rows(columns.values, response.values)
+    if not copies.any():
+        return columns, response
+    warnings.warn(note_of(copies), DataWarning, stacklevel=3)
+    rows = np.flatnonzero(~copies)
+    kept = replace(columns, values=columns.values[rows], complete=columns.complete[rows])
+    return kept, response.rows(rows)
 
 
 def _read(X: Any, groups: Any, adjust: Any) -> Columns:
