@@ -38,7 +38,7 @@ def run(seed, correlation, n_true, n_repeats=1):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("correlation", "n_true", "n_repeats"),
-    [(0.0, 0, 1), (0.9, 0, 1), (0.0, 3, 1), (0.9, 3, 1), (0.9, 0, 3), (0.9, 3, 3)],
+    [(c, n_true, n_repeats) for n_repeats in (1, 3) for n_true in (0, 3) for c in (0.0, 0.9)],
     ids=str,
 )
 def test_the_rate_holds_where_columns_join_late(correlation, n_true, n_repeats):
@@ -56,9 +56,9 @@ def test_the_rate_holds_where_columns_join_late(correlation, n_true, n_repeats):
 
 
 @pytest.mark.parametrize("n_repeats", [1, 3])
-def test_the_count_is_the_largest_possible_one(n_repeats):
+def test_the_count_is_the_largest_possible_one_of_an_order(n_repeats):
     hrt = run(0, 0.0, 3, n_repeats)
     tested = np.isfinite(hrt.pvalues_)
-    expected = qvalues(hrt.pvalues_[tested], "bh", n_tests=8 * n_repeats)
+    assert hrt.n_tests_ == 8
+    expected = qvalues(hrt.pvalues_[tested], "bh", n_tests=8)
     np.testing.assert_allclose(hrt.qvalues_[tested], expected)
-    assert (qvalues(hrt.pvalues_[tested], "bh") <= hrt.qvalues_[tested] + 1e-15).all()

@@ -433,14 +433,14 @@ def test_repetitions_go_on_with_the_same_generator():
 @pytest.mark.parametrize(
     ("n", "settings", "orders"),
     [
-        (60, {}, 3),
+        (60, {}, 5),
         (400, {}, 1),
         (60, {"n_repeats": 2}, 2),
         (60, {"scheme": "split"}, 1),
         (60, {"scheme": Forward(shuffle=False)}, 1),
     ],
 )
-def test_small_tables_are_tested_in_three_orders(n, settings, orders):
+def test_small_tables_are_tested_in_five_orders(n, settings, orders):
     X, y = draw(n, 3)
     hrt = HRTSelector(LinearRegression(), **settings, diagnose=False, random_state=0)
     assert hrt.fit(X, y).n_repeats_ == orders
@@ -453,7 +453,7 @@ def test_given_holdout_rows_have_one_order():
 
 
 def test_as_many_units_as_one_order_may_test_are_counted():
-    """Of 40 columns each of three orders tests at most 13, together they test more."""
+    """Of 40 columns each of five orders tests at most 13, together they test more."""
     X, y = draw(60, 40)
     hrt = HRTSelector(LinearRegression(), shortlist=10, diagnose=False, random_state=0).fit(X, y)
     assert np.isfinite(hrt.pvalues_).sum() > 13 == hrt.n_tests_

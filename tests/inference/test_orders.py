@@ -56,8 +56,9 @@ def test_level_of_normal_scores(n_orders, correlation):
         assert (merged <= level).mean() <= limit
 
 
+@pytest.mark.parametrize("n_orders", [3, 5])
 @pytest.mark.parametrize("n_tested", [5, 20, 38])
-def test_columns_that_the_first_rows_of_each_order_favour(n_tested):
+def test_columns_that_the_first_rows_of_each_order_favour(n_tested, n_orders):
     """Null columns, tested with the sign that the first rows of an order show.
 
     Each order tests those of the largest sums, so at most ``n_tested * t`` p-values of at most t
@@ -69,7 +70,7 @@ def test_columns_that_the_first_rows_of_each_order_favour(n_tested):
     counts = []
     for _ in range(repetitions):
         rows = rng.standard_normal((n, m))
-        pvalues = np.full((3, m), NAN)
+        pvalues = np.full((n_orders, m), NAN)
         for own in pvalues:
             order = rng.permutation(n)
             first = rows[order[:n_train]].sum(axis=0)

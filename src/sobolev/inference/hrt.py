@@ -53,7 +53,7 @@ MAX_TABULATED = 300
 # Number of draws of missing cells.
 N_DRAWS = 5
 # Tables of fewer rows, of survival times: with fewer events, are tested in this many orders.
-FEW_ROWS, FEW_ROWS_ORDERS = 400, 3
+FEW_ROWS, FEW_ROWS_ORDERS = 400, 5
 # A selected feature is in doubt if its p-value with a corrected conditional mean exceeds this, and
 # what Benjamini and Hochberg would still select.
 DOUBTFUL = 0.05
@@ -155,7 +155,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
     n_repeats : int or "auto", default="auto"
         Number of repetitions with other orders of the rows, which make a selection depend less on
         the order. Their p-values are merged by Cauchy's rule, see
-        :func:`~sobolev.inference.orders.merged_pvalues`. "auto" is three for tables of fewer than
+        :func:`~sobolev.inference.orders.merged_pvalues`. "auto" is five for tables of fewer than
         400 rows, or events of survival times, with the forward scheme, where it finds more, and one
         otherwise.
     procedure : {"bh", "by", "storey"}, default="bh"
