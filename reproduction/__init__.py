@@ -36,7 +36,7 @@ BENCH = (
     "genomics",
 )
 # Long, and not part of `make bench`.
-OTHERS = ("hrt", "missing", "subjects", "tuning")
+OTHERS = ("hrt", "decomposition", "missing", "subjects", "tuning")
 STUDIES = (*PAPER, *BENCH, *OTHERS)
 
 
