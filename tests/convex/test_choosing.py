@@ -46,10 +46,12 @@ def test_a_given_lam_is_kept_for_every_map():
 
 
 def test_a_rival_remembers_its_mean_risk():
-    rival = Rival(LinearMap(), 0.1, risk=0.2, n_rows=10).judged(np.full(30, 0.4))
+    rival = Rival(LinearMap(), 0.1, risk=0.2, n_rows=10).judged(np.full(30, 0.4), np.ones(30))
     assert rival.n_rows == 40
     assert rival.risk == pytest.approx((0.2 * 10 + 0.4 * 30) / 40)
     assert best_of([rival, Rival(PartsMap(), 0.1, 0.3, 5)]) is rival
+    assert rival.judged(np.array([9.0, 0.35]), np.array([0.0, 1.0])).n_rows == 41
+    assert rival.judged(np.array([9.0, 0.35]), np.array([0.0, 1.0])).risk == pytest.approx(0.35)
 
 
 def test_only_what_is_clearly_worse_leaves_the_contest():

@@ -89,19 +89,19 @@ class Rival:
     lam : float
     risk : float
         Mean risk of rows that the critic had not seen.
-    n_rows : int
-        Number of these rows.
+    n_rows : float
+        Number of these rows, each counted by its weight.
     """
 
     map: MapSpec
     lam: float
     risk: float
-    n_rows: int
+    n_rows: float
 
-    def judged(self, risks: Array) -> Rival:
-        """The rival after further held-out rows."""
-        total = self.risk * self.n_rows + float(risks.sum())
-        n_rows = self.n_rows + risks.size
+    def judged(self, risks: Array, weights: Array) -> Rival:
+        """The rival after further held-out rows, with weights of mean one."""
+        total = self.risk * self.n_rows + float(weights @ risks)
+        n_rows = self.n_rows + float(weights.sum())
         return replace(self, risk=total / n_rows, n_rows=n_rows)
 
 

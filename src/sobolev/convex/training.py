@@ -237,7 +237,8 @@ def judge(estimator: Any, rivals: Sequence[Rival], X: Array, y: Any, p: Array, n
                 critic = clone(estimator).set_params(feature_map=rival.map, lam=rival.lam, cv=5)
                 weights = p[before] / p[before].sum()
                 critic.fit_validated(X[before], take_rows(y, before), weights)
-            judged.append(rival.judged(critic.risk_validated(X[new], take_rows(y, new))))
+            risks = critic.risk_validated(X[new], take_rows(y, new))
+            judged.append(rival.judged(risks, p[new] * p.size))
         rivals = judged
     return [replace(rival, lam=rival.lam * n / X.shape[0]) for rival in rivals]
 
