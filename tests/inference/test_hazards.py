@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.linear_model import LassoCV, LinearRegression
 
 from sobolev import ConvexSIC, HRTSelector
 from sobolev.critic import PredictorCritic
-from sobolev.inference.hazards import MAX_LOG_RATIO, breslow, hazard_evaluator
+from sobolev.inference.hazards import MAX_LOG_RATIO, breslow, hazard_model
+from sobolev.inference.null_distribution import NullTable
+from sobolev.inference.trial import Trial
 from sobolev.responses import read_response, survival_scores
 
 TRAIN, ROWS = np.arange(120), np.arange(120, 200)
@@ -44,7 +47,7 @@ def test_the_statistic_is_the_likelihood_of_the_hazard():
     X, time, happened = survival()
     scores = survival_scores(time, happened)
     model = LinearRegression().fit(X[TRAIN], scores[TRAIN])
-    found = hazard_evaluator(PredictorCritic(model), X, scores, happened, TRAIN, ROWS)
+    found = hazard_model(PredictorCritic(model), X, scores, happened, TRAIN, ROWS)
     moved = X[ROWS].copy()
     moved[:, 0] = 0.3
     share, centre = happened[TRAIN].mean(), model.predict(X[TRAIN]).mean()
@@ -54,10 +57,34 @@ def test_the_statistic_is_the_likelihood_of_the_hazard():
     )
     baseline = breslow_by_hand(time[TRAIN], happened[TRAIN], np.exp(own), time[ROWS])
     expected = happened[ROWS] * g - baseline * np.exp(g)
-    assert_allclose(found.at(np.array([0]), np.array([[0.3]]))[:, 0], expected, rtol=1e-9)
-    same = found.each(np.array([0]), X[ROWS][:, None, :1])[:, 0]
-    assert np.isfinite(same).all()
-    assert np.ptp(same - expected) > 0
+    values, ones = found.predicted.at(np.array([0]), np.array([[0.3]])), np.ones((ROWS.size, 1))
+    table = found.of(NullTable(values, ones, values[:, 0]))
+    assert_allclose(table.values[:, 0], expected, rtol=1e-9)
+    assert_allclose(table.observed, expected, rtol=1e-9)
+
+
+def test_the_likelihood_is_exact_between_nodes_and_for_heavy_tails():
+    """A critic that is a line in x, or in its normal scores, has a hazard that is no polynomial."""
+    X, time, happened = survival(n=400)
+    X[:, 0] = np.sinh(3 * X[:, 0])
+    y = np.column_stack([time, happened])
+    hrt = HRTSelector(response="survival", n_repeats=1, diagnose=False, random_state=0).fit(X, y)
+    assert hrt.pvalues_[0] < 1e-6
+    assert abs(hrt.null_means_[0]) < 20
+    trials = []
+    run = Trial.run
+    try:
+        Trial.run = lambda self, *given: trials.append((self, run(self, *given))) or trials[-1][1]
+        clone(hrt).fit(X, y)
+    finally:
+        Trial.run = run
+    trial, done = trials[0]
+    block = done.fits[-1]
+    model, x = trial.evaluator(block), X[block.rows]
+    table = trial.table(model, block.rows, 0)
+    exact = model.predicted.each(np.array([0]), x[:, None, :1])
+    expected = model.of(NullTable(exact, np.ones((len(x), 1)), exact[:, 0])).observed
+    assert_allclose(table.observed, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("rho", [1.0, 3.0])
@@ -80,7 +107,7 @@ def test_critics_that_predict_no_number_keep_their_own_statistic():
     scores = survival_scores(time, happened)
     critic = NeuralSIC(critic=BigCritic((4,), (4,), (4,)), lam=0.1, random_state=0)
     critic.fit(X[TRAIN], scores[TRAIN])
-    assert hazard_evaluator(critic, X, scores, happened, TRAIN, ROWS) is None
+    assert hazard_model(critic, X, scores, happened, TRAIN, ROWS) is None
 
 
 def test_two_classes_are_no_number():
@@ -94,7 +121,7 @@ def test_training_rows_without_events_have_no_hazard():
     happened[TRAIN] = False
     scores = survival_scores(time, happened)
     model = PredictorCritic(LinearRegression().fit(X[TRAIN], scores[TRAIN]))
-    assert hazard_evaluator(model, X, scores, happened, TRAIN, ROWS) is None
+    assert hazard_model(model, X, scores, happened, TRAIN, ROWS) is None
 
 
 @pytest.mark.parametrize("estimator", [None, LassoCV()])

@@ -11,12 +11,13 @@ be tested; unlike the risk of the scores it knows how much less a row says that 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from sobolev._typing import Array, Index, Mask
 from sobolev.critic import Evaluator
+from sobolev.inference.null_distribution import NullTable
 
 # Log hazard ratios beyond this, against the mean row of the fit, are cut.
 MAX_LOG_RATIO = 5.0
@@ -44,27 +45,28 @@ class Hazard:
     share: float
     happened: Mask
     baseline: Array
-    slow: ClassVar[bool] = False
 
-    def at(self, columns: Index, values: Array) -> Array:
+    @property
+    def slow(self) -> bool:
         """See :class:`~sobolev.critic.Evaluator`."""
-        return self._likelihood(self.predicted.at(columns, values))
+        return self.predicted.slow
 
-    def each(self, columns: Index, nodes: Array) -> Array:
-        """See :class:`~sobolev.critic.Evaluator`."""
-        return self._likelihood(self.predicted.each(columns, nodes))
+    def of(self, scores: NullTable) -> NullTable:
+        """The log-likelihood of each row, from a table of predicted scores.
 
-    def nodes(self, column: int, low: float, high: float) -> tuple[Array, str]:
-        """See :class:`~sobolev.critic.Evaluator`."""
-        return self.predicted.nodes(column, low, high)
+        Scores are what is interpolated between the nodes of a column: they are as smooth as the
+        critic, the likelihood is not.
+        """
+        values, observed = self._of(scores.values), self._of(scores.observed[:, None])[:, 0]
+        return NullTable(values, scores.weights, observed)
 
-    def _likelihood(self, scores: Array) -> Array:
+    def _of(self, scores: Array) -> Array:
         g = log_ratios(scores, self.centre, self.share)
         found: Array = self.happened[:, None] * g - self.baseline[:, None] * np.exp(g)
         return found
 
 
-def hazard_evaluator(
+def hazard_model(
     critic: Any, X: Array, scores: Array, happened: Mask, train: Index, rows: Index
 ) -> Hazard | None:
     """The log-likelihood of rows under the hazard of a critic that was fitted to others.

@@ -21,7 +21,7 @@ from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.base import Conditional, fold_numbers
 from sobolev.critic import as_critic, unwrapped
 from sobolev.inference import replacements
-from sobolev.inference.hazards import hazard_evaluator
+from sobolev.inference.hazards import Hazard, hazard_model
 from sobolev.inference.null_distribution import NullTable
 from sobolev.inference.schemes import BlockTest, Forward, PValue, Split, block_edges
 from sobolev.targets import as_columns
@@ -370,7 +370,7 @@ class Trial:
     def evaluator(self, block: Block) -> Any:
         """The statistic on the rows of a block."""
         if self.happened is not None and self.statistic == "risk":
-            found = hazard_evaluator(
+            found = hazard_model(
                 block.critic, self.X, self.y, self.happened, block.train, block.rows
             )
             if found is not None:
@@ -380,6 +380,8 @@ class Trial:
 
     def table(self, evaluator: Any, rows: Index, k: int) -> NullTable:
         """Values of the statistic with the columns of unit k replaced, on the given rows."""
+        if isinstance(evaluator, Hazard):
+            return evaluator.of(self.table(evaluator.predicted, rows, k))
         unit, X = self.units[k], self.X[rows]
         if unit.size == 1:
             j = int(unit[0])
