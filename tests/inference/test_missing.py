@@ -120,7 +120,7 @@ def test_the_larger_of_two_pvalues():
     rng = np.random.default_rng(0)
     steady = np.tile(0.5 + 0.1 * rng.standard_normal(40), (5, 1))
     wild = steady + np.array([-2.0, -1.0, 0.0, 1.0, 2.0])[:, None]  # an error that all rows share
-    blocks = [BlockTest(np.nan, draws.mean(axis=0), 1.0, draws) for draws in (steady, wild)]
+    blocks = [BlockTest(-50.0, draws.mean(axis=0), 1.0, draws) for draws in (steady, wild)]
     assert Imputed().combined(blocks[:1]) < 1e-6
     assert Imputed().combined(blocks[1:]) > 0.05
     assert Studentised().combined(blocks[1:]) < 1e-6

@@ -1,5 +1,7 @@
 """Where blocks begin, and how the p-values of blocks become one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -76,20 +78,22 @@ def test_the_larger_of_two_pvalues():
 
 
 @pytest.mark.parametrize("shared", [0.0, 3.0])
-def test_imputed_is_the_larger_of_the_mean_over_draws_and_rubin(shared):
+def test_imputed_is_the_largest_of_the_mean_over_draws_rubin_and_saddlepoint(shared):
     """Few rows that agree are a matter of signs, draws that do not agree one of Rubin's rules."""
     blocks = []
     for scale in (1.0, 10.0):
         draws = scale * (np.ones((4, 3)) + shared * np.array([[-1.0], [0.0], [0.0], [1.0]]))
-        blocks.append(BlockTest(np.nan, draws.mean(axis=0), scale, draws))
+        blocks.append(BlockTest(-50.0, draws.mean(axis=0), scale, draws))
     scaled = np.hstack([b.draws / b.deviation for b in blocks])
     rubin, mean = rubin_pvalue(scaled), studentised_pvalue(scaled.mean(axis=0))
     assert Imputed().combined(blocks) == pytest.approx(max(rubin, mean))
     assert (rubin > mean) == (shared > 0)
-    without = BlockTest(np.nan, -10 * np.ones(20), 1.0)
+    without = BlockTest(-50.0, -10 * np.ones(20), 1.0)
     found = Imputed().combined([*blocks, without])
     assert found == pytest.approx(Studentised().combined([*blocks, without]))
     assert found > 0.9  # a block without draws counts in the mean
+    doubted = [replace(block, log_pvalue=np.log(0.5)) for block in blocks]
+    assert Imputed().combined(doubted) == pytest.approx(0.5)
 
 
 def test_rubin_by_hand():

@@ -170,16 +170,18 @@ class Robust(Saddlepoint):
 
 
 @dataclass(frozen=True)
-class Imputed(Studentised):
-    """Studentised p-values for tables with missing cells, of which there are several draws.
+class Imputed(Robust):
+    """P-values for tables with missing cells, of which there are several draws.
 
-    The larger of two p-values: that of the differences averaged over the draws, and that of Rubin's
-    rules, whose variance adds the variance between draws, since what is not known of the models of
-    the missing cells is an error that all rows share.
+    The largest of three p-values: the two of :class:`Robust`, of which the saddlepoint p-value is
+    that of the first draw in the rows in which the column is not missing, and the studentised one
+    that of the differences averaged over the draws; and that of Rubin's rules, whose variance adds
+    the variance between draws, since what is not known of the models of the missing cells is an
+    error that all rows share.
     """
 
     def combined(self, blocks: Sequence[BlockTest]) -> float:
-        """The larger of the two p-values."""
+        """The largest of the three p-values."""
         scaled = [b.draws / max(b.deviation, 1e-300) for b in blocks if b.draws is not None]
         return max(super().combined(blocks), rubin_pvalue(np.concatenate(scaled, axis=1)))
 

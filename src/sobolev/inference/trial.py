@@ -309,7 +309,7 @@ class Trial:
         ]
         found = None
         if not all(table.is_flat for table in tables):  # otherwise the critic leaves out the unit
-            log_pvalue = float(np.log(self.pvalue.of_table(tables[0], seed)))
+            log_pvalue = float(np.log(self._pvalue_of(tables[0], block.rows, k, seed)))
             draws = np.array([self._differences(table, block.rows, k) for table in tables])
             differences, n = draws.mean(axis=0), block.rows.size
             spread = tables[0].deviation * np.sqrt(n) * np.sqrt(n / differences.size)
@@ -339,6 +339,14 @@ class Trial:
             evaluator = evaluator.residual(predicted)
         table = self.table(evaluator, block.rows, k)
         return table if self.weights is None else table.weighted(self.weights[block.rows])
+
+    def _pvalue_of(self, table: NullTable, rows: Index, k: int, seed: int) -> float:
+        """The p-value given the conditional distribution, of rows that have values of unit k."""
+        if self.gaps is None:
+            return self.pvalue.of_table(table, seed)
+        seen = ~self.gaps[rows][:, self.units[k]].any(axis=1)
+        table = NullTable(table.values[seen], table.weights[seen], table.observed[seen])
+        return 0.5 if table.is_flat else self.pvalue.of_table(table, seed)
 
     def _differences(self, table: NullTable, rows: Index, k: int) -> Array:
         """Differences between the statistic and its conditional mean, summed over subjects."""
