@@ -36,7 +36,7 @@ def merged_pvalues(pvalues: Array) -> Array:
     >>> import numpy as np
     >>> from sobolev.inference.orders import merged_pvalues
     >>> merged_pvalues(np.array([[0.01, 0.4, np.nan], [0.001, np.nan, np.nan]])).round(4)
-    array([0.002, 1.   ,    nan])
+    array([0.002 , 0.8776,    nan])
     """
     if len(pvalues) == 1:
         return np.asarray(pvalues[0])
