@@ -128,7 +128,8 @@ def methods(result: SelectionResult) -> str:
     if result.settings.get("groups"):
         text.append(f"The columns of a group were {joint} together.")
     if any("Missing cells were drawn" in said for said in result.warnings):
-        often = ", five times, and p-values follow Rubin's rules" * (result.method == "hrt")
+        bounded = ", five times, and p-values are no smaller than by Rubin's rules"
+        often = bounded if result.method == "hrt" else ""
         text.append(
             "Missing cells were drawn from regressions on the other columns and the response"
             f"{often}."
