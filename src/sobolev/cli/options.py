@@ -105,7 +105,7 @@ Draws = Annotated[
     typer.Option(
         min=1,
         help="Number of draws of knockoffs, or of orders of the rows of hrt. [default: 1; for hrt "
-        "3 if there are fewer than 400 rows, or events of survival times]",
+        "5 if there are fewer than 400 rows, or events of survival times]",
     ),
 ]
 Top = Annotated[
