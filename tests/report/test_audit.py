@@ -47,6 +47,17 @@ def test_a_failed_audit_takes_the_promise_back(make_result):
     assert '<span id="unsure">; the level is not assured on this table</span></h1>' in page
 
 
+def test_an_audit_above_the_level_within_chance_asks_for_more(make_result):
+    runs = audited(["a"]).runs[:1] + audited(runs=4).runs[1:4]
+    found = AuditResult(0.05, runs, 2.0, "HRTSelector")
+    assert found.passed
+    assert found.fdr > found.level
+    said = meaning(make_result(audit=found))
+    assert "does not settle it: 8 % is above the level" in said
+    assert "more, such as 12 (sobolev audit --repeats 12), before you rely on the level" in said
+    assert "does not settle" not in meaning(make_result(audit=audited()))
+
+
 def test_names_in_an_audit_are_escaped(make_result):
     page = render_report(make_result(audit=audited([NASTY])))
     assert "<script>alert" not in page

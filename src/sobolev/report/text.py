@@ -283,9 +283,21 @@ def meaning(result: SelectionResult) -> str:
             f"On average over repeated studies at most {level} of the features that are selected "
             "in this way are false."
         )
+        if result.audit is not None and result.audit.fdr > result.audit.level:
+            said.append(_unsettled(result.audit))
     if result.method == "knockoffs" and _draws(result.settings) == 1 and not _offset(result):
         said.append("With offset 0 and one draw this holds only approximately.")
     return " ".join([*said, *skill])
+
+
+def _unsettled(found: AuditResult) -> str:
+    """What to make of an audit above the level, but not beyond chance."""
+    n = len(found.runs)
+    return (
+        f"The audit below does not settle it: {percent(round(found.fdr, 2))} is above the level, "
+        f"and {n:,} responses are too few to tell whether by chance. Audit again with more, such "
+        f"as {3 * n:,} (sobolev audit --repeats {3 * n}), before you rely on the level."
+    )
 
 
 def _second_look(unsure: Sequence[str]) -> str:
