@@ -224,6 +224,16 @@ def test_without_a_response_noise_takes_the_place_of_the_permutation(X):
     assert kinds == {"additive", "product", "threshold", "noise"}
 
 
+@pytest.mark.parametrize("selector", [Remembering(), HRTSelector(scheme="split")])
+def test_the_response_may_be_a_column_of_the_table(X, selector):
+    noise = np.random.default_rng(1).standard_normal(150)
+    y = (X["g0"] ** 2 + noise).rename("dose")
+    by_name = audit(selector, X.assign(dose=y), "dose", n_repeats=2, random_state=0)
+    assert by_name == audit(selector, X, y, n_repeats=2, random_state=0)
+    with pytest.raises(ValueError, match="no column 'doze'"):
+        audit(selector, X, "doze", n_repeats=2)
+
+
 # -- how it is run -------------------------------------------------------------------------------
 
 
@@ -392,6 +402,13 @@ def test_json_round_trip(X):
     assert json.loads(single.to_json())["fdr_error"] is None
     with pytest.raises(ValueError, match="not the JSON of an audit"):
         AuditResult.from_json('{"schema": 99}')
+
+
+def test_a_printed_result_is_short(X):
+    result = audit(Plain(1.0), X, n_repeats=10, random_state=0)
+    assert str(result).startswith(result.verdict)
+    assert "noise" in str(result)
+    assert len(repr(result)) < 100
 
 
 def test_the_table_has_a_row_for_each_kind(X):

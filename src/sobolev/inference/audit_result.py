@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -128,9 +128,12 @@ class AuditResult:
     """
 
     level: float
-    runs: tuple[AuditRun, ...]
+    runs: tuple[AuditRun, ...] = field(repr=False)
     signal_to_noise: float
     selector: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict}\n\n{self.table().round(3).to_string(index=False)}"
 
     @property
     def fdr(self) -> float:

@@ -39,7 +39,7 @@ from sobolev.inference.planting import (
     signal_to_noise_of,
     with_values_of,
 )
-from sobolev.responses import Response, read_response
+from sobolev.responses import Response, read_response, take_response
 from sobolev.summary import feature_units
 from sobolev.tables.opening import open_table
 from sobolev.tables.prepared import of_numbers
@@ -98,11 +98,11 @@ def audit(
         ``fit(X, y)`` and ``get_support()``. It is copied, never fitted itself.
     X : array-like or DataFrame of shape (n, d)
         The columns.
-    y : array-like, optional
-        The real response. If it is given, its rows in random order are a further response without
-        signal, planted responses take its values (so that labels stay labels), and their
-        signal-to-noise ratio is near that of y; otherwise the ratio is 2. Copies of earlier rows
-        are left out, as selectors do.
+    y : array-like, str or tuple of str, optional
+        The real response, or the names of its columns in the DataFrame X. If it is given, its rows
+        in random order are a further response without signal, planted responses take its values
+        (so that labels stay labels), and their signal-to-noise ratio is near that of y; otherwise
+        the ratio is 2. Copies of earlier rows are left out, as selectors do.
     groups : array-like of shape (n,), optional
         The subject of each row, if rows belong together. The selector gets them, half the noise of
         the planted responses is between subjects, and y is not permuted.
@@ -166,7 +166,9 @@ def audit(
             )
     kind = getattr(selector, "response", "auto")
     table = open_table(X, y, groups=groups, response=kind)
-    if table is not None:
+    if table is None:
+        X, y = take_response(X, y)
+    else:
         selector = selector.encoded(table) if hasattr(selector, "encoded") else selector
         X, groups = table.X, table.groups
         y = table.response if hasattr(selector, "response") else table.y
