@@ -30,6 +30,8 @@ BENCH = (
     "solver_profile",
     "selection",
     "certificate",
+    "first_version",
+    "as_they_are",
     "growth",
     "first_try",
     "survival",
