@@ -163,6 +163,18 @@ def test_near_copies_have_one_effect_and_are_named():
     assert [name for name, _ in drawn.names] == ["g"]
 
 
+def test_categories_of_two_values_have_the_names_of_their_columns():
+    rng = np.random.default_rng(0)
+    drug, dose = rng.choice(["placebo", "verum"], 150), rng.standard_normal(150)
+    X = pd.DataFrame({"drug": drug, "dose": dose})
+    y = (drug == "verum") + dose + 0.3 * rng.standard_normal(150)
+    hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0, n_repeats=1).fit(X, y)
+    assert set(hrt.summary()["feature"]) == {"drug", "dose"}
+    effects, together, *_ = make_result(hrt, X, y).pictures
+    assert {name for name, _ in effects.names} == {"drug", "dose"}
+    assert together.title == "Interactions"
+
+
 def test_the_page_shows_the_table_behind_the_answer():
     rng = np.random.default_rng(1)
     x = rng.standard_normal((150, 3))
