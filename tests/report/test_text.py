@@ -1,6 +1,6 @@
 import pytest
 
-from sobolev.report import text
+from sobolev.report import sections, text
 from sobolev.tables.suspects import ask_subject
 
 
@@ -55,7 +55,9 @@ def test_the_settings_change_the_methods(make_result):
 
 def test_rows_that_seem_to_belong_together_are_said_beside_the_promise(make_result):
     (note,) = ask_subject(["patient"])
-    assert "the level does not hold" in text.meaning(make_result(warnings=(note,)))
+    asked = make_result(warnings=(note,))
+    assert "the level does not hold" in text.meaning(asked)
+    assert sections.unsure(asked) == "; not assured if rows belong together"
     assert "the level does not hold" not in text.meaning(make_result())
 
 

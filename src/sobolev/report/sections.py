@@ -125,6 +125,8 @@ def unsure(result: SelectionResult) -> str:
     """What the headline adds if the level is not assured; or nothing."""
     if result.audit is not None and not result.audit.passed:
         return "; the level is not assured on this table"
+    if text.rows_in_question(result):
+        return "; not assured if rows belong together"
     names = not_assured(result.table)
     return f"; not assured for {list_some(names, MAX_NAMED)}" if names else ""
 

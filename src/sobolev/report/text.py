@@ -286,14 +286,20 @@ def meaning(result: SelectionResult) -> str:
         )
         if result.audit is not None and result.audit.fdr > result.audit.level:
             said.append(_unsettled(result.audit))
-    if any(text.endswith(IF_TOGETHER) for text in result.warnings):
+    if rows_in_question(result):
         said.append(
-            "But rows seem to belong together (see the note below). If they do, the p-values are "
-            "too small and the level does not hold."
+            "But rows seem to belong together (see the note below). If they do, the evidence is "
+            "overstated and the level does not hold."
         )
     if result.method == "knockoffs" and _draws(result.settings) == 1 and not _offset(result):
         said.append("With offset 0 and one draw this holds only approximately.")
     return " ".join([*said, *skill])
+
+
+def rows_in_question(result: SelectionResult) -> bool:
+    """Whether features were selected from rows that seem to belong together."""
+    asked = any(text.endswith(IF_TOGETHER) for text in result.warnings)
+    return asked and result.fdr is not None and bool(result.selected)
 
 
 def _unsettled(found: AuditResult) -> str:
