@@ -25,15 +25,15 @@ def shown_pvalue(p: float) -> str:
 
 
 def shown_share(share: float) -> str:
-    """A positive share in per cent, without decimals.
+    """A share in per cent, without decimals; a positive one is not zero.
 
     Examples
     --------
     >>> from sobolev._numbers import shown_share
     >>> [shown_share(share) for share in (0.18, 0.004)]
-    ['18%', '<1%']
+    ['18 %', '<1 %']
     """
-    return f"{share:.0%}" if share >= 0.01 else "<1%"
+    return "<1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
 def pvalue_equation(p: float, name: str = "p") -> str:

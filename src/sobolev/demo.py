@@ -176,7 +176,9 @@ def finish(
 def selected_sentence(table: pd.DataFrame, truth: frozenset[str] | None) -> str:
     """What was selected, and how much of it is right if that is known."""
     found = list(table.loc[table["selected"], "feature"])
-    said = f"Selected at a false discovery rate of {FDR:.0%}: {', '.join(found) or 'nothing'}."
+    said = (
+        f"Selected at a false discovery rate of {100 * FDR:g} %: {', '.join(found) or 'nothing'}."
+    )
     if unsure := not_assured(table):
         said += f" The level is not assured for {', '.join(unsure)}: the report says why."
     if truth is None:

@@ -32,7 +32,7 @@ def test_select_writes_three_files_and_prints_the_answer(run, table, here):
     assert "data-sobolev/report.html" in done.err
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Effects" in page
-    assert "Interactions" in page
+    assert "their effects only add up" in page
     # Four tests, of the categorical variable as well, and two panels of the model.
     assert page.count(">observed: ") == 4
     assert "<bdi>site</bdi> <span>p " in page

@@ -1,6 +1,7 @@
 import pytest
 
-from sobolev.report import text
+from sobolev.report import sections, text
+from sobolev.tables.suspects import ask_subject
 
 
 def test_the_methods_of_the_randomization_test(make_result):
@@ -32,7 +33,7 @@ def test_the_settings_change_the_methods(make_result):
         "n_repeats": 5,
         "groups": {"a": ["x1", "x2"]},
     }
-    drawn = "Missing cells were drawn given the other columns and the target ('x1' 5%)."
+    drawn = "Missing cells were drawn given the other columns and the target ('x1' 5 %)."
     result = make_result(settings=settings, fdr=0.05, warnings=(drawn,))
     words = text.methods(result)
     for part in (
@@ -50,6 +51,21 @@ def test_the_settings_change_the_methods(make_result):
     assert "seed" not in words
     assert any("Yekutieli" in entry for entry in text.references(result))
     assert any("Cauchy combination" in entry for entry in text.references(result))
+
+
+def test_rows_that_seem_to_belong_together_are_said_beside_the_promise(make_result):
+    (note,) = ask_subject(["patient"])
+    asked = make_result(warnings=(note,))
+    assert "the level does not hold" in text.meaning(asked)
+    assert sections.unsure(asked) == "; not assured if rows belong together"
+    assert "the level does not hold" not in text.meaning(make_result())
+
+
+def test_survival_times_are_one_response(make_result):
+    data = {"classes": {"event": 30, "censored": 10}}
+    result = make_result(data=data, targets=("months", "died"))
+    assert "something about “months” until “died” that" in text.meaning(result)
+    assert "associated with “months” until “died” given" in text.methods(result)
 
 
 @pytest.mark.parametrize(

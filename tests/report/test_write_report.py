@@ -28,7 +28,7 @@ SELECTORS = {
     "neural": NeuralSIC(n_features_to_select=4, random_state=0),
 }
 PICTURES = {
-    "hrt": ["Effects", "Interactions", "Tests", "Model of the columns"],
+    "hrt": ["Effects", "Tests", "Model of the columns"],  # the critic is a sum of single columns
     "knockoffs": ["Knockoffs"],
     "convex": ["Effects", "Interactions"],
     "neural": ["Effects", "Interactions"],
@@ -161,6 +161,27 @@ def test_near_copies_have_one_effect_and_are_named():
     copies = ConvexSIC(lam=0.02, feature_groups={"g": ["a", "b"]}).fit(X, y)
     drawn = make_result(copies, X, y).pictures[0]
     assert [name for name, _ in drawn.names] == ["g"]
+
+
+def test_effects_that_only_add_up_have_no_map_of_interactions():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((150, 3)), columns=["a", "b", "c"])
+    sic = ConvexSIC(feature_map="linear", n_features_to_select=2).fit(X, X["a"] + X["b"])
+    effects, *others = make_result(sic, X, X["a"] + X["b"]).pictures
+    assert "their effects only add up" in effects.caption
+    assert others == []
+
+
+def test_categories_of_two_values_have_the_names_of_their_columns():
+    rng = np.random.default_rng(0)
+    drug, dose = rng.choice(["placebo", "verum"], 150), rng.standard_normal(150)
+    X = pd.DataFrame({"drug": drug, "dose": dose})
+    y = (drug == "verum") * (1 + dose) + 0.3 * rng.standard_normal(150)
+    hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0, n_repeats=1).fit(X, y)
+    assert set(hrt.summary()["feature"]) == {"drug", "dose"}
+    effects, together, *_ = make_result(hrt, X, y).pictures
+    assert {name for name, _ in effects.names} == {"drug", "dose"}
+    assert together.title == "Interactions"
 
 
 def test_the_page_shows_the_table_behind_the_answer():

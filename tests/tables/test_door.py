@@ -249,7 +249,7 @@ def test_missingness_as_a_feature():
     selector = HRTSelector(FAST, random_state=0).fit(data)
     assert selector.get_feature_names_out().tolist() == ["income is missing"]
     note = selector.summary().set_index("feature").loc["income", "note"]
-    assert note == f"{gone.mean():.0%} missing"
+    assert note == f"{100 * gone.mean():.0f} % missing"
 
 
 def test_a_prepared_table_is_not_prepared_again(frame):

@@ -218,7 +218,7 @@ def test_missing_values_are_counted_dropped_or_filled_in(frame):
     assert len(drawn.X) == N - 1
     assert drawn.X["x"].isna().tolist() == frame["x"].drop(7).isna().tolist()
     assert drawn.X.iloc[6][sites].isna().all()
-    assert any("Missing cells were drawn" in note and "'x' 5%" in note for note in drawn.notes)
+    assert any("Missing cells were drawn" in note and "'x' 5 %" in note for note in drawn.notes)
     np.testing.assert_array_equal(drawn.y, frame["y"].drop(7))
     for filled in (drawn.filled(), drawn.filled(with_response=False)):
         assert filled.notna().to_numpy().all()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sobolev._numbers import shown_share
 from sobolev._typing import Array
 from sobolev.plotting.partial_effects import MAX_POINTS, PartialEffect, partial_effect, rug_values
 from sobolev.plotting.style import (
@@ -161,7 +162,7 @@ def _rug(ax: Axes, values: Array) -> None:
 def _shares(ax: Axes, effect: PartialEffect, listed: bool) -> None:
     """A tick for each value, with its share of the rows."""
     counts = np.array([np.mean(effect.values == value) for value in effect.grid])
-    names, shares = _value_names(effect), [f"{100 * count:.0f} %" for count in counts]
+    names, shares = _value_names(effect), [shown_share(count) for count in counts]
     if listed:
         both = [f"{name} · {share}" for name, share in zip(names, shares, strict=True)]
         ax.set_yticks(effect.grid, both, fontsize=row_font(ax, len(names)))

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 MAX_NUMBERS = 12
 # The colours reach at least this share of the standard deviation of the witness.
 SCALE = 0.25
+# The title if no pair acts together.
+NO_INTERACTION = "no interaction"
 # Distance of the differences, in standard deviations.
 STEP = 0.5
 
@@ -160,7 +162,7 @@ def plot_interactions(
     first, second = np.unravel_index(int(strengths.argmax()), strengths.shape)
     pair = [shown_name(rows.names[positions[i]], 16) for i in (first, second)]
     is_any = round(float(strengths.max()), _digits(top)) > 0  # not only rounding errors
-    title = f"strongest: {pair[0]} × {pair[1]}" if is_any else "no interaction"
+    title = f"strongest: {pair[0]} × {pair[1]}" if is_any else NO_INTERACTION
     more = f" · {k} of {asked} features" if asked > k else ""
     clean(ax, title + more)
     ax.spines[["left", "bottom"]].set_visible(False)

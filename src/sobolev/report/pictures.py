@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +58,7 @@ TOGETHER = (
     "How strongly pairs of selected features act together: the mean absolute mixed second "
     "derivative of the critic. Zero where effects only add up."
 )
+ADDITIVE = "The critic has no interaction between them: their effects only add up."
 TESTS = (
     "The grey curve is the distribution of the evidence if a feature does not matter given the "
     "others; the line is the evidence that was observed. Both are on the scale of a normal "
@@ -138,6 +140,7 @@ def _effects(
 ) -> list[Picture]:
     """Effects of the selected features, if the critic shows effects."""
     from sobolev.plotting import partial_effect, plot_interactions
+    from sobolev.plotting.interactions import NO_INTERACTION
     from sobolev.plotting.partial_effects import NoEffectsError
     from sobolev.plotting.style import cycle
 
@@ -175,9 +178,12 @@ def _effects(
         plot_interactions(selector, X, y, together, max_rows=MAX_ROWS, colorbar=False, ax=ax)
         first = ax.get_title(loc="left").replace(r"\$", "$").partition(" · ")[0]
         ax.set_title("", loc="left")
-        pictures.append(
-            Picture("Interactions", f"{first[:1].upper()}{first[1:]}. {TOGETHER}", figure)
-        )
+        if first == NO_INTERACTION:
+            words += f" {ADDITIVE}"
+            pictures = [replace(pictures[0], caption=words)]
+        else:
+            said = f"{first[:1].upper()}{first[1:]}. {TOGETHER}"
+            pictures.append(Picture("Interactions", said, figure))
     return pictures
 
 

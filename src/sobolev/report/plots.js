@@ -25,14 +25,18 @@ function blank(svg, height) {
   return width;
 }
 
-/** A name without its middle if it is wider than `width` pixels; `tag` takes the place of its end. */
-function shorten(name, width, tag) {
+// Shares of the end in a name without its middle; the first that keeps most names apart is taken.
+const END_SHARES = [0.5, 0.7, 0.85, 0.3];
+
+/** A name without its middle if it is wider than `width` pixels: `share` is that of the end, `tag`
+ * takes its place. */
+function shorten(name, width, share, tag) {
   if (pen.measureText(name).width <= width) return name;
   const letters = [...name], fits = (text) => pen.measureText(text).width <= width;
   let keep = Math.min(letters.length - 1, 120);
   const cut = () => {
-    const tail = tag ?? letters.slice(letters.length - Math.floor(keep / 2)).join("");
-    return letters.slice(0, Math.ceil(keep / 2)).join("") + "…" + tail;
+    const tail = tag ?? letters.slice(letters.length - Math.floor(share * keep)).join("");
+    return letters.slice(0, keep - Math.floor(share * keep)).join("") + "…" + tail;
   };
   while (keep > 2 && !fits(cut())) keep -= 1;
   return cut();
@@ -40,11 +44,13 @@ function shorten(name, width, tag) {
 
 /** Names that fit into a width and stay different; those that would not get their place. */
 function shortened(names, width) {
-  const found = names.map((name) => shorten(name, width));
+  const tried = END_SHARES.map((share) => names.map((name) => shorten(name, width, share)));
+  const different = tried.map((each) => new Set(each).size);
+  const found = tried[different.indexOf(Math.max(...different))];
   const counts = new Map();
   for (const name of found) counts.set(name, (counts.get(name) ?? 0) + 1);
   return found.map((short, k) => (counts.get(short) > 1 && short !== names[k]
-    ? shorten(names[k], width, `#${k + 1}`) : short));
+    ? shorten(names[k], width, 0.5, `#${k + 1}`) : short));
 }
 
 /** Bars of importance for the given features; `chosen` says which are selected. */

@@ -7,6 +7,7 @@ from html import escape
 from string import Template
 from typing import Any
 
+from sobolev._numbers import shown_share
 from sobolev.report import text
 from sobolev.report.nothing import reasons, steps
 from sobolev.report.pictures import audit_picture
@@ -56,6 +57,9 @@ _LABELS = {
     "rows_dropped": "rows removed",
     "test_size": "share of test rows",
     "seed": "random seed",
+    "n_repeats": "orders of rows",
+    "n_tests": "tests",
+    "n_draws": "draws",
     "n_jobs": "parallel jobs",
     "fdr": "FDR level",
 }
@@ -87,7 +91,7 @@ def tiles(result: SelectionResult) -> str:
     gaps = result.data.get("missing_cells")
     if gaps:
         most = max(gaps.values())
-        found.append(("most missing cells", f"{100 * most:.0f} %", "of one column"))
+        found.append(("missing cells", shown_share(most), "of a column at most"))
     if result.seconds:
         found.append(("time", f"{result.seconds:.1f} s", ""))
     return "".join(
@@ -107,7 +111,7 @@ def _of_tested(result: SelectionResult) -> str:
 
 def items(texts: Iterable[str]) -> str:
     """Texts as items of a list."""
-    return "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return "".join(f"<li>{unbroken(text)}</li>" for text in texts)
 
 
 def warnings(warnings: Sequence[str]) -> str:
@@ -121,6 +125,8 @@ def unsure(result: SelectionResult) -> str:
     """What the headline adds if the level is not assured; or nothing."""
     if result.audit is not None and not result.audit.passed:
         return "; the level is not assured on this table"
+    if text.rows_in_question(result):
+        return "; not assured if rows belong together"
     names = not_assured(result.table)
     return f"; not assured for {list_some(names, MAX_NAMED)}" if names else ""
 
@@ -246,7 +252,7 @@ def response(data: Mapping[str, Any]) -> str:
     if counts:
         total = sum(counts.values())
         shares = {
-            str(k): (n / total, f"{n:,} ({100 * n / total:.0f} %)") for k, n in counts.items()
+            str(k): (n / total, f"{n:,} ({shown_share(n / total)})") for k, n in counts.items()
         }
         return f"<h3>Rows by response</h3>{_bars(shares)}"
     if data.get("quartiles"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sobolev.report.result import SelectionResult
 from sobolev.summary import not_assured
+from sobolev.tables.suspects import IF_TOGETHER
 from sobolev.validation import list_some
 
 if TYPE_CHECKING:
@@ -285,9 +286,20 @@ def meaning(result: SelectionResult) -> str:
         )
         if result.audit is not None and result.audit.fdr > result.audit.level:
             said.append(_unsettled(result.audit))
+    if rows_in_question(result):
+        said.append(
+            "But rows seem to belong together (see the note below). If they do, the evidence is "
+            "overstated and the level does not hold."
+        )
     if result.method == "knockoffs" and _draws(result.settings) == 1 and not _offset(result):
         said.append("With offset 0 and one draw this holds only approximately.")
     return " ".join([*said, *skill])
+
+
+def rows_in_question(result: SelectionResult) -> bool:
+    """Whether features were selected from rows that seem to belong together."""
+    asked = any(text.endswith(IF_TOGETHER) for text in result.warnings)
+    return asked and result.fdr is not None and bool(result.selected)
 
 
 def _unsettled(found: AuditResult) -> str:
@@ -394,11 +406,13 @@ def audit(found: AuditResult) -> list[str]:
     low, high = found.band
     said = [
         found.verdict,
-        f"Interval of 95 % for the rate: {low:.2f} to {high:.2f}. Signal-to-noise ratio of the "
-        f"planted responses: {found.signal_to_noise:g}.",
+        f"95 % interval: {low:.2f} to {high:.2f}. Signal-to-noise ratio of the planted responses: "
+        f"{found.signal_to_noise:g}.",
     ]
     if found.null_shares:
-        shares = [f"{s:.1%} are at most {level:g}" for level, s in found.null_shares.items()]
+        shares = [
+            f"{100 * s:.1f} % are at most {level:g}" for level, s in found.null_shares.items()
+        ]
         said.append(f"Of the p-values of features without effect, {' and '.join(shares)}.")
     most = list(found.most_false.items())
     if most:
@@ -469,6 +483,8 @@ def _rows(result: SelectionResult) -> str:
 
 def _targets(result: SelectionResult) -> str:
     names = [f"“{name}”" for name in result.targets]
+    if len(names) == 2 and list(result.data.get("classes", ())) == ["event", "censored"]:
+        return f"{names[0]} until {names[1]}"
     if not names:
         return "the response"
     if len(names) <= 3:

@@ -140,8 +140,9 @@ class Prepared:
 
     @property
     def has_groups(self) -> bool:
-        """Whether some variable has more than one column."""
-        return any(len(columns) > 1 for columns in self.variables.values())
+        """Whether some variable is not one column of X with the same name."""
+        names = list(self.X)
+        return any([names[j] for j in own] != [name] for name, own in self.variables.items())
 
     def filled(self, *, with_response: bool = True) -> pd.DataFrame:
         """X with draws in the place of missing cells, given the other columns and the response."""

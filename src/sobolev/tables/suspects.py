@@ -15,6 +15,9 @@ from sobolev._typing import AnyArray, Array, Index
 from sobolev.tables.columns import FEW_CATEGORIES, most_categories, numbers
 from sobolev.validation import list_some
 
+# The end of a note that asks for the column of subjects.
+IF_TOGETHER = "if rows belong together."
+
 # -- identifiers ---------------------------------------------------------------------------------
 
 _UNIT = (
@@ -109,14 +112,14 @@ def ask_subject(names: Sequence[str], blocks: Sequence[str] = ()) -> list[str]:
         shown = list_some([repr(name) for name in blocks])
         return [
             f"Rows come in blocks with the same value of {shown}: pass --subject "
-            f"{shlex.quote(blocks[0])} if rows belong together."
+            f"{shlex.quote(blocks[0])} {IF_TOGETHER}"
         ]
     if not names:
         return []
     shown, verb = list_some([repr(name) for name in names]), "s" if len(names) == 1 else ""
     return [
         f"{shown} look{verb} like the subject of repeated rows: pass --subject "
-        f"{shlex.quote(names[0])} if rows belong together."
+        f"{shlex.quote(names[0])} {IF_TOGETHER}"
     ]
 
 
