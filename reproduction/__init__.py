@@ -38,7 +38,7 @@ BENCH = (
     "genomics",
 )
 # Long, and not part of `make bench`.
-OTHERS = ("hrt", "decomposition", "missing", "subjects", "tuning")
+OTHERS = ("hrt", "wrong_models", "decomposition", "missing", "subjects", "tuning")
 STUDIES = (*PAPER, *BENCH, *OTHERS)
 
 

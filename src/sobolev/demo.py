@@ -26,7 +26,6 @@ from sobolev.cli.terminal import Reporter
 from sobolev.datasets import make_sinexp
 from sobolev.inference import AuditResult
 from sobolev.report import SelectionResult, make_result
-from sobolev.summary import not_assured
 from sobolev.tables import Prepared, prepare, write_table
 
 FDR, SHOWN = 0.1, 12
@@ -179,8 +178,6 @@ def selected_sentence(table: pd.DataFrame, truth: frozenset[str] | None) -> str:
     said = (
         f"Selected at a false discovery rate of {100 * FDR:g} %: {', '.join(found) or 'nothing'}."
     )
-    if unsure := not_assured(table):
-        said += f" The level is not assured for {', '.join(unsure)}: the report says why."
     if truth is None:
         return said
     false = len(set(found) - truth)

@@ -17,8 +17,8 @@ from sobolev.validation import feature_names, list_some
 
 # Selected features that a headline names, and rows of the table in a notebook.
 MAX_NAMED, MAX_ROWS = 8, 20
-# The note of a selected feature for which the level is not assured.
-NOT_ASSURED = "not assured"
+# The note of a feature that is not selected because a corrected model of the columns disagrees.
+LEFT_OUT = "left out: its p-value was small with the first model of the columns only"
 # The note of a covariate begins with this.
 ADJUSTED = "adjusted for"
 
@@ -33,14 +33,6 @@ def feature_units(feature_groups: Any, names: list[str]) -> dict[str, Index]:
         return single
     overlap = parse_groups(feature_groups, len(names), names).n_memberships.max() > 1
     return single if overlap else disjoint_groups(feature_groups, names)
-
-
-def not_assured(table: pd.DataFrame) -> list[str]:
-    """Selected features for which the level is not assured, from the table of a selector."""
-    if "note" not in table:
-        return []
-    in_doubt = table["note"].fillna("").str.contains(NOT_ASSURED, regex=False)
-    return [str(name) for name in table.loc[table["selected"] & in_doubt, "feature"]]
 
 
 def without_covariates(table: pd.DataFrame) -> pd.DataFrame:
@@ -97,9 +89,7 @@ def headline(table: pd.DataFrame, fdr: float | None, skill: Skill | None = None)
     first = caution(fdr, skill)
     if not names:
         return f"{first}None of {len(table)} features selected {level}"
-    said = f"{first}{len(names)} of {len(table)} features {level}: {list_some(names, MAX_NAMED)}"
-    unsure = not_assured(table)
-    return f"{said}; not assured for {list_some(unsure, MAX_NAMED)}" if unsure else said
+    return f"{first}{len(names)} of {len(table)} features {level}: {list_some(names, MAX_NAMED)}"
 
 
 def caution(fdr: float | None, skill: Skill | None) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from sobolev import ConvexSIC, HRTSelector
@@ -118,7 +119,7 @@ def test_alternatives_are_other_models_with_the_same_settings():
     assert len(HRTSelector(conditional="forest").alternatives()) == 2
 
 
-def test_what_depends_on_the_model_of_the_columns_is_named():
+def test_what_depends_on_the_first_model_of_the_columns_is_left_out():
     """A response to b alone; c follows b, which a model without other columns does not know."""
 
     class Ignorant:
@@ -135,9 +136,15 @@ def test_what_depends_on_the_model_of_the_columns_is_named():
     y = X["b"] + rng.standard_normal(len(X))
     # A penalty that divides the effect of b between b and c.
     hrt = HRTSelector(Ridge(alpha=200), conditional=Ignorant(), random_state=0)
-    with pytest.warns(UserWarning, match=r"not assured for 'c' \(p = .*--conditional forest"):
+    with pytest.warns(UserWarning, match=r"did not fit: 'c' \(p = .*, then .*\)"):
         hrt.fit(X, y)
-    assert list(hrt.in_doubt_) == ["c"]
-    assert row(hrt, "c")["note"] == "not assured"
-    assert "not assured for c" in hrt._answer_html()
-    assert not HRTSelector(Ridge(alpha=200), random_state=0).fit(X, y).in_doubt_
+    assert list(hrt.left_out_) == ["c"]
+    before, after = hrt.left_out_["c"]
+    assert before < 0.001 < 0.05 < after == row(hrt, "c")["pvalue"]
+    assert not row(hrt, "c")["selected"]
+    assert row(hrt, "c")["note"].startswith("left out")
+    assert row(hrt, "b")["selected"]
+    one_model = clone(hrt).set_params(pvalue="studentised").fit(X, y)
+    assert row(one_model, "c")["selected"]
+    assert not one_model.left_out_
+    assert not HRTSelector(Ridge(alpha=200), random_state=0).fit(X, y).left_out_

@@ -65,7 +65,8 @@ class Recording:
         return self
 
     def grid(self, X, j):
-        self.asked.setdefault(j, []).append(X[:, -1].astype(int))
+        if len(X) < 100:  # the second look asks about all rows
+            self.asked.setdefault(j, []).append(X[:, -1].astype(int))
         return np.tile(LEVELS, (X.shape[0], 1)), np.full((X.shape[0], 3), 1 / 3)
 
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
+from sobolev import KnockoffSelector
 from sobolev.exceptions import KnockoffModelWarning
 from sobolev.knockoffs import (
     CopulaKnockoffs,
@@ -16,7 +17,7 @@ from sobolev.knockoffs import (
     diagnose_knockoffs,
 )
 from sobolev.knockoffs._moments import off_values
-from sobolev.knockoffs.diagnostics import compare, warn_if_misfit
+from sobolev.knockoffs.diagnostics import compare, missed_dependence, warn_if_misfit
 
 
 def covariance(p, rho=0.6):
@@ -287,3 +288,33 @@ def test_plot(n_failing):
     own = plt.subplots()[1]
     assert plot_knockoffs(found, own) is own
     plt.close("all")
+
+
+# -- dependence that knockoffs miss ----------------------------------------------------------------
+
+
+def with_a_product(product, n=400, seed=0):
+    X = np.random.default_rng(seed).standard_normal((n, 12))
+    X[:, 5] = 0.7 * X[:, 5] + (X[:, 0] * X[:, 1] if product else 0.7 * X[:, 0])
+    return X
+
+
+@pytest.mark.parametrize("product", [True, False])
+def test_columns_that_are_products_of_others_are_named(product):
+    X = with_a_product(product)
+    knockoffs = GaussianKnockoffs().fit(X).sample(np.random.default_rng(1))
+    missed = missed_dependence(X, knockoffs, np.arange(12), [0, 5, 7])
+    assert bool(missed[5]) is product
+    assert not missed[7]
+
+
+def test_a_selection_of_such_a_column_is_in_doubt():
+    X = with_a_product(True)
+    y = X[:, 0] * X[:, 1] + X[:, [0, 1, 2, 3]].sum(axis=1)
+    selector = KnockoffSelector(fdr=0.5, sampler="gaussian", random_state=0)
+    with pytest.warns(KnockoffModelWarning, match="in a way that their knockoffs do not: .*'x5'"):
+        selector.fit(X, y)
+    assert 5 in selector.diagnostics_.doubtful
+    assert "does not match" in selector.summary().set_index("feature").loc["x5", "note"]
+    only_tested = selector.diagnostics_.missed & ~selector.support_
+    assert not only_tested.any()

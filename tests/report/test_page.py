@@ -219,16 +219,6 @@ def test_a_ranking_without_skill_says_so_first(make_result):
     assert '<span id="caution"></span>' in clear
 
 
-def test_features_that_are_not_assured_are_in_the_headline(make_result):
-    table = make_result().table
-    table.loc[0, "note"] = "not assured"
-    page = render_report(make_result(table=table))
-    name = table.loc[0, "feature"]
-    assert f'<span id="unsure">; not assured for {name}</span></h1>' in page
-    assert embedded(page)["unsure"] == f"; not assured for {name}"
-    assert "its selection depends on the model of the columns" in page
-
-
 def test_classes_missing_cells_and_near_copies_are_shown(make_result):
     data = {
         "name": "d",

@@ -104,7 +104,7 @@ def test_misfits_are_warned_of_unless_the_caller_says_otherwise(data):
 def test_an_interrupted_fit_gives_a_ranking(data):
     X, y = data
     hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0).fit(X, y)
-    for name in ("support_", "pvalues_", "qvalues_", "estimator_", "in_doubt_"):
+    for name in ("support_", "pvalues_", "qvalues_", "estimator_", "left_out_"):
         delattr(hrt, name)
     result = make_result(hrt, X, y)
     assert result.method == "rank"

@@ -20,7 +20,6 @@ from sobolev.cli.terminal import Reporter, print_table
 from sobolev.exceptions import ConstantColumnWarning, TargetError
 from sobolev.inference import AuditChoice, Forward, HRTSelector, Split, audit_and_choose
 from sobolev.inference.auditing import attempt_path
-from sobolev.inference.hrt import OR_AUDIT
 from sobolev.report import SelectionResult, make_result
 from sobolev.report.files import result_csv, result_json
 from sobolev.report.making import sentence
@@ -124,8 +123,6 @@ def run(
             reporter.stage("fitting")
             is_complete = fit(selector, data)
         said = plain_words(caught)
-        if choice is not None:
-            said = [text.replace(OR_AUDIT, "") for text in said]
         if not is_complete and hasattr(answering(selector), "support_"):
             said.insert(0, STOPPED.format(answering(selector).n_repeats_))
         if choice is not None and choice.sentence:

@@ -147,7 +147,7 @@ def _draw(
     target = target / np.where(scale > 0, scale, 1.0)
     strength = np.abs(rest[seen].T @ target[seen]).max(axis=1)
     used = rest[:, np.sort(np.argsort(-strength, kind="stable")[:MAX_PREDICTORS])]
-    beta, errors = _ridge(used[sample], target[sample])
+    beta, errors = ridge_coefficients(used[sample], target[sample])
     predicted = np.column_stack([np.ones(len(used)), used]) @ beta
     missing = predicted[gaps]
     if unit.shape[1] == 1 and np.unique(unit[seen]).size > MAX_CATEGORIES:
@@ -159,7 +159,7 @@ def _draw(
     return np.asarray(unit[seen[donors[np.arange(len(missing)), pick]]])
 
 
-def _ridge(X: Array, Y: Array) -> tuple[Array, Array]:
+def ridge_coefficients(X: Array, Y: Array) -> tuple[Array, Array]:
     """Coefficients (k + 1, c), the intercept first, and leave-one-out errors (n, c)."""
     n = X.shape[0]
     mean_x, mean_y = X.mean(axis=0), Y.mean(axis=0)

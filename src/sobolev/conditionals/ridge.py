@@ -78,19 +78,22 @@ class RidgeWithout:
     X : array of shape (n, d)
     groups : array of int, optional
         As in :meth:`RidgeColumns.fit`.
+    scaled : bool, default=True
+        Whether all columns get the same scale.
     """
 
-    def __init__(self, X: Array, groups: Index | None = None) -> None:
-        self._held_out = _held_out(_standard(X)[2], groups)
+    def __init__(self, X: Array, groups: Index | None = None, *, scaled: bool = True) -> None:
+        Z = _standard(X)[2] if scaled else X - X.mean(axis=0)
+        self._held_out = _held_out(Z, groups)
 
-    def residuals(self, target: Array, j: int) -> Array:
+    def residuals(self, target: Array, j: int, *, stretch: bool = True) -> Array:
         """Leave-one-out residuals of a variable on the columns other than j, in its units."""
         _, scale, z = _standard(target[:, None])
 
         penalties = z.size * np.array(PENALTIES)
         found = self._held_out.without(j, z[:, 0], penalties)
         held_out = dict(zip(penalties.tolist(), found.T, strict=True))
-        return np.asarray(scale[0] * _best(z, lambda a: held_out[a][:, None])[2][:, 0])
+        return np.asarray(scale[0] * _best(z, lambda a: held_out[a][:, None], stretch)[2][:, 0])
 
 
 def _standard(X: Array) -> tuple[Array, Array, Array]:

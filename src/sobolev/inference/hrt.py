@@ -23,7 +23,7 @@ from sobolev._typing import Array, Index, Mask
 from sobolev.conditionals.base import Conditional, one_of_each
 from sobolev.conditionals.choice import resolve_conditional
 from sobolev.conditionals.completing import completions, sets_of
-from sobolev.conditionals.derived import RecentredConditional, TabulatedConditional
+from sobolev.conditionals.derived import CorrectedConditional, TabulatedConditional
 from sobolev.conditionals.diagnostics import judge, warn_if_misfit
 from sobolev.conditionals.features import Feature, covariates, features
 from sobolev.criterion import parse_columns
@@ -41,7 +41,7 @@ from sobolev.inference.schemes import Forward, Imputed, Split, resolve_pvalue, r
 from sobolev.inference.trial import Block, Run, Trial
 from sobolev.responses import read_training
 from sobolev.skill import Skill, held_out_skill
-from sobolev.summary import NOT_ASSURED, SummaryMixin, with_missing
+from sobolev.summary import LEFT_OUT, SummaryMixin, with_missing
 from sobolev.tables.fitting import TableMixin
 from sobolev.tables.opening import open_table
 from sobolev.tables.prepared import Prepared
@@ -54,11 +54,13 @@ MAX_TABULATED = 300
 N_DRAWS = 5
 # Tables of fewer rows, of survival times: with fewer events, are tested in this many orders.
 FEW_ROWS, FEW_ROWS_ORDERS = 400, 5
-# A selected feature is in doubt if its p-value with a corrected conditional mean exceeds this, and
-# what Benjamini and Hochberg would still select.
-DOUBTFUL = 0.05
-# The end of the warning of such a feature, which the command line leaves out after an audit.
-OR_AUDIT = ", or measure the level on this table with sobolev.audit (sobolev audit)"
+# A larger p-value with a corrected model of the columns takes the place of the first one.
+NOT_SMALL = 0.05
+
+
+def risen(first: float, second: float) -> float:
+    """The first p-value, or the larger of two if the second, of a corrected model, is not small."""
+    return max(first, second) if second > NOT_SMALL else first
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         :class:`~sobolev.inference.MonteCarlo`) are valid if the conditional distribution of the
         column is right. "studentised" is valid if the conditional mean of the statistic is right,
         whatever the spread and shape. "robust" is the larger of "saddlepoint" and "studentised",
-        valid if either is.
+        valid if either is; what would be selected is tested with a corrected model of the columns,
+        too, whose p-value counts if it is not small.
     scheme : {"forward", "split"}, Forward or Split, default="forward"
         How the rows are used. "split" fits once and tests on all held-out rows. "forward" goes
         through the held-out rows in blocks and refits to all rows before each block; what the
@@ -179,8 +182,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         ``adjust`` that is None, such as :class:`~sobolev.ConvexSIC`, does not penalise them; to any
         other predictor they are columns as all others.
     diagnose : bool, default=True
-        Whether to check the conditional model of the tested columns, and to test again with a
-        corrected mean what was selected. A warning names the features that would then be lost.
+        Whether to check the conditional model of the tested columns, for ``diagnostics_``.
     random_state : int, Generator, RandomState or None, default=None
         Determines the splits and the open random states of the estimator.
     n_jobs : int or None, default=None
@@ -210,9 +212,9 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         Share of missing cells.
     units_ : dict
         The features, by name: positions of the columns that are tested together.
-    in_doubt_ : dict
-        Selected features whose selection depends on the conditional model, by name: their p-value
-        after the mean of the conditional model was corrected. Empty without ``diagnose``.
+    left_out_ : dict
+        Features that are selected with the conditional model, and not with a corrected one, by
+        name: their p-values before and after. They are not in ``support_``.
     response_ : Response
         The response as it was read: ``kind``, ``values`` and ``sentence``.
     skill_ : Skill or None
@@ -276,7 +278,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         "estimator_",
         "conditional_",
         "diagnostics_",
-        "in_doubt_",
+        "left_out_",
         "response_",
         "n_repeats_",
         "n_tests_",
@@ -425,7 +427,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
                 raise
         self._store(trial, runs)
         self.skill_ = self._held_out_skill(trial, runs)
-        self._check_conditional(trial, runs)
+        self._check_conditional(trial)
+        self.warn(stacklevel=4)
         return self
 
     def _held_out_skill(self, trial: Trial, runs: list[Run]) -> Skill | None:
@@ -621,14 +624,19 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         self.estimator_ = unwrapped(runs[-1].critic)
         self._last_importances = np.asarray(runs[-1].critic.feature_importances_, dtype=float)
         self.conditional_ = getattr(trial.conditional, "model", trial.conditional)
-        pvalues = merged_pvalues(np.stack([run.pvalues for run in runs]))
-        self.pvalues_ = trial.spread(pvalues)
-        n_tests = self.n_tests_ = self._n_counted(trial, int(np.isfinite(pvalues).sum()))
-        self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure, n_tests))  # Alg. 4, BH
+        self.pvalues_ = trial.spread(merged_pvalues(np.stack([run.pvalues for run in runs])))
         self.statistics_ = trial.spread(_mean([run.statistics for run in runs]))
         self.null_means_ = trial.spread(_mean([run.null_means for run in runs]))
         self.null_deviations_ = trial.spread(_mean([run.null_deviations for run in runs]))
         self.shortlist_ = np.flatnonzero(np.isfinite(self.pvalues_))
+        self._decide(trial)
+        self.left_out_ = self._second_look(trial, runs) if trial.pvalue.looks_twice else {}
+
+    def _decide(self, trial: Trial) -> None:
+        """From p-values to q-values and the selection."""
+        pvalues = np.array([self.pvalues_[unit[0]] for unit in trial.units])
+        n_tests = self.n_tests_ = self._n_counted(trial, int(np.isfinite(pvalues).sum()))
+        self.qvalues_ = trial.spread(qvalues(pvalues, self.procedure, n_tests))  # Alg. 4, BH
         self.support_ = np.nan_to_num(self.qvalues_, nan=2.0) <= self.fdr
 
     def _n_counted(self, trial: Trial, n_tested: int) -> int:
@@ -640,9 +648,9 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
             return n_tested
         return trial.n_tests
 
-    def _check_conditional(self, trial: Trial, runs: list[Run]) -> None:
+    def _check_conditional(self, trial: Trial) -> None:
         """Diagnose the conditional model of the columns that were tested alone."""
-        self.diagnostics_, self.in_doubt_ = None, {}
+        self.diagnostics_ = None
         alone = np.sort([unit[0] for unit in trial.units if unit.size == 1])
         tested = np.intersect1d(alone, self.shortlist_)
         if not (self.diagnose and tested.size):
@@ -651,42 +659,44 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         rows = None if trial.groups is None else one_of_each(trial.groups)
         X = trial.X if rows is None else trial.X[rows]
         self.diagnostics_ = judge(trial.conditional, X, names, tested, fitted=rows)
-        if not trial.pvalue.needs_distribution:
-            self.in_doubt_ = self._second_look(trial, runs)
-        self.warn(stacklevel=5)
 
     def _keep(self, trial: Trial, runs: list[Run]) -> None:
         """Keep the orders of the rows that were done when the fit was interrupted, if any.
 
-        The p-values of fewer orders are valid; the conditional model is not checked.
+        The p-values of fewer orders are valid.
         """
         if runs:
             self.n_repeats_ = len(runs)
             self._store(trial, runs)
             self.skill_ = self._held_out_skill(trial, runs)
-            self.diagnostics_, self.in_doubt_ = None, {}
+            self.diagnostics_ = None
 
-    def _second_look(self, trial: Trial, runs: list[Run]) -> dict[str, float]:
-        """Selected columns that would be lost if the conditional mean were corrected."""
-        names = {int(own[0]): name for name, own in self.units_.items()}
-        looked = [
-            k for k, unit in enumerate(trial.units) if unit.size == 1 and self.support_[unit[0]]
-        ]
+    def _second_look(self, trial: Trial, runs: list[Run]) -> dict[str, tuple[float, float]]:
+        """Test what is selected with a corrected model, too; a p-value that is not small counts.
+
+        Returns the p-values, before and after, of the units that are no longer selected.
+        """
+        looked = [k for k, unit in enumerate(trial.units) if self.support_[unit[0]]]
         if not looked:
             return {}
-        corrected = RecentredConditional(trial.conditional, trial.X)
-        n_selected = sum(bool(self.support_[unit[0]]) for unit in trial.units)
-        limit = max(DOUBTFUL, self.fdr * n_selected / self._n_counted(trial, trial.list_size))
-        again = [trial.again(run, looked, corrected) for run in runs]
-        pvalues = merged_pvalues(np.array(again))
+        rows = trial.complete_rows(self._last_importances)
+        corrected = CorrectedConditional(trial.conditional, trial.X, rows)
+        tests = [trial.again(run, looked, corrected, rows) for run in runs]
+        again = merged_pvalues(np.array(tests))
+        before = self.pvalues_.copy()
+        for k, p in zip(looked, again, strict=True):
+            self.pvalues_[trial.units[k]] = risen(before[trial.units[k][0]], p)
+        self._decide(trial)
+        names = {int(own[0]): name for name, own in self.units_.items()}
+        firsts = [int(trial.units[k][0]) for k in looked]
         return {
-            names[int(trial.units[k][0])]: float(p)
-            for k, p in zip(looked, pvalues, strict=True)
-            if p > limit
+            names[j]: (float(before[j]), float(self.pvalues_[j]))
+            for j in firsts
+            if not self.support_[j]
         }
 
     def warn(self, stacklevel: int = 2) -> None:
-        """Warn of features for which the level is not assured, as ``fit`` does.
+        """Warn of features that a corrected model of the columns left out, as ``fit`` does.
 
         Parameters
         ----------
@@ -695,13 +705,13 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         """
         if resolve_pvalue(self.pvalue).needs_distribution and self.diagnostics_ is not None:
             warn_if_misfit(self.diagnostics_, stacklevel=stacklevel)
-        if not self.in_doubt_:
+        if not self.left_out_:
             return
-        shown = list_some([f"{name!r} (p = {p:.2g})" for name, p in self.in_doubt_.items()])
+        shown = [f"{name!r} (p = {p:.2g}, then {q:.2g})" for name, (p, q) in self.left_out_.items()]
         warnings.warn(
-            f"the level is not assured for {shown}: with the mean of the conditional model "
-            "corrected for the other columns, the p-value is no longer small. Try "
-            f'conditional="forest" (--conditional forest){OR_AUDIT}.',
+            f"left out, because the model of the columns did not fit: {list_some(shown)}. These "
+            "p-values were small with the first model only, and not with one that is corrected by "
+            "what the other columns predict.",
             ConditionalModelWarning,
             stacklevel=stacklevel,
         )
@@ -738,7 +748,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
             return self._notes_by_input()
         untested = np.flatnonzero(np.isnan(self.pvalues_))
         notes = {int(j): "not tested" for j in untested} | self._unit_notes
-        notes |= {int(self.units_[name][0]): NOT_ASSURED for name in self.in_doubt_}
+        notes |= {int(self.units_[name][0]): LEFT_OUT for name in self.left_out_}
         return with_missing(notes, self.missing_)
 
     def result(self, feature: int | str) -> HRTResult:
@@ -910,4 +920,9 @@ def hrt_test(
     block, *moments = trial.test_one(trial.evaluators(held_out), held_out, 0, seed)
     found, mean, deviation = moments
     pvalue = 1.0 if block is None else trial.pvalue.combined([block])
+    if trial.pvalue.looks_twice and pvalue <= NOT_SMALL:
+        corrected = CorrectedConditional(trial.conditional, trial.X)
+        again = trial.with_model(corrected)
+        second = again.test_one(again.evaluators(held_out), held_out, 0, seed)[0]
+        pvalue = risen(pvalue, 1.0 if second is None else trial.pvalue.combined([second]))
     return HRTResult(found, pvalue, mean, deviation, name)

@@ -84,6 +84,8 @@ class PValue:
     smallest: float = 0.0
     # Whether the whole conditional distribution must be right, not only its mean.
     needs_distribution: ClassVar[bool] = False
+    # Whether units that would be selected are tested with a corrected model of the columns, too.
+    looks_twice: ClassVar[bool] = False
 
     def of_table(self, table: NullTable, seed: int) -> float:
         """The p-value of a block given the conditional distribution; NaN if it is not used."""
@@ -160,9 +162,14 @@ class Studentised(PValue):
 
 @dataclass(frozen=True)
 class Robust(Saddlepoint):
-    """The larger of the saddlepoint and the studentised p-value: valid if either is."""
+    """The larger of the saddlepoint and the studentised p-value: valid if either is.
+
+    What would be selected is tested with a corrected model of the columns, too, see
+    :class:`~sobolev.conditionals.derived.CorrectedConditional`: a p-value above 0.05 counts.
+    """
 
     needs_distribution: ClassVar[bool] = False
+    looks_twice: ClassVar[bool] = True
 
     def combined(self, blocks: Sequence[BlockTest]) -> float:
         """The larger of the two p-values."""

@@ -358,9 +358,21 @@ class Trial:
         _, subject = np.unique(self.groups[rows], return_inverse=True)
         return np.asarray(np.bincount(subject, weights=differences), dtype=float)
 
-    def again(self, run: Run, units: Sequence[int], conditional: Conditional) -> list[float]:
-        """P-values of units with another conditional model and the critics of a repetition."""
-        other = replace(self, conditional=conditional, draws=())
+    def with_model(self, conditional: Conditional) -> Trial:
+        """The trial with another conditional model, and one draw of missing cells."""
+        return replace(self, conditional=conditional, draws=())
+
+    def again(
+        self, run: Run, units: Sequence[int], conditional: Conditional, rows: Mask | None = None
+    ) -> list[float]:
+        """P-values of units with another conditional model and the critics of a repetition.
+
+        With ``rows``, other rows say nothing.
+        """
+        other = self.with_model(conditional)
+        if rows is not None:
+            assert self.gaps is not None
+            other = replace(other, gaps=self.gaps | ~rows[:, None])
         evaluators = [self.evaluator(block) for block in run.fits]
 
         def pvalue(k: int) -> float:
@@ -374,6 +386,21 @@ class Trial:
             return self.pvalue.combined(blocks) if blocks else 1.0
 
         return [pvalue(k) for k in units]
+
+    def complete_rows(self, importances: Array) -> Mask | None:
+        """Rows in which important columns are not missing; None for tables without gaps.
+
+        A draw in the place of such a cell may leave to other columns what the cell would explain.
+        Columns are taken in the order of their importance, as long as half of the rows remain.
+        """
+        if self.gaps is None:
+            return None
+        kept = np.ones(len(self.X), dtype=bool)
+        for j in np.argsort(-importances, kind="stable"):
+            seen = kept & ~self.gaps[:, j]
+            if 2 * importances[j] * importances.size >= 1 and 2 * seen.sum() >= seen.size:
+                kept = seen
+        return kept
 
     def evaluator(self, block: Block) -> Any:
         """The statistic on the rows of a block."""

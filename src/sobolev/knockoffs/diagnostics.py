@@ -9,6 +9,7 @@ knockoff, may change their signs, and the sum in standard errors exceeds t with 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -20,7 +21,9 @@ from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 
 from sobolev._random import RandomState, check_generator, seeded
+from sobolev._standardize import rank_scores
 from sobolev._typing import Array, Index, Mask
+from sobolev.conditionals.flexible import HeldOut
 from sobolev.criterion import GroupsLike
 from sobolev.exceptions import KnockoffModelWarning
 from sobolev.inference.multiple_testing import qvalues
@@ -35,6 +38,8 @@ THRESHOLDS = {"mean": 0.1, "variance": 0.2, "correlation": 0.1}
 # Level of the false discovery rate over all columns and checks, and of the classifier test.
 LEVEL = 0.01
 MIN_ROWS = 10
+# The differences of a column are predictable if a prediction is better by so many standard errors.
+SURE = 4.0
 SHOWN = 5
 # Shares of planted responses in which a column beats its knockoff that give reason for doubt: if it
 # also fails a check, and if all columns together win too often.
@@ -66,6 +71,8 @@ class KnockoffDiagnostics:
         Correlation between each column and its knockoff; values near one mean low power.
     signs : NullSigns or None
         How often columns that do not matter beat their knockoffs, with planted responses.
+    missed : array of bool, shape (p,), or None
+        Selected columns whose differences to their knockoffs the other columns predict.
     accuracies : array of shape (2,) or None
         Accuracies of a classifier that separates original rows from rows with swapped pairs: all
         pairs swapped, and a random half of them.
@@ -80,6 +87,7 @@ class KnockoffDiagnostics:
     off_values: Array
     correlations: Array
     signs: NullSigns | None = None
+    missed: Mask | None = None
     accuracies: Array | None = None
     classifier_pvalue: float | None = None
 
@@ -106,11 +114,14 @@ class KnockoffDiagnostics:
         """Positions of the columns for which the false discovery rate is in doubt, worst first.
 
         These are columns with few values whose knockoffs have others; columns that fail a check and
-        beat their knockoffs in most planted responses; and, if all columns together beat their
-        knockoffs too often, those that do so most often. A failed check alone is no reason for
-        doubt: knockoffs that resemble the other columns too much cost power only.
+        beat their knockoffs in most planted responses; if all columns together beat their
+        knockoffs too often, those that do so most often; and selected columns that depend on the
+        others in a way that their knockoffs do not. A failed check alone is no reason for doubt:
+        knockoffs that resemble the other columns too much cost power only.
         """
         bad = self.off_values > 0
+        if self.missed is not None:
+            bad = bad | self.missed
         if self.signs is not None:
             shares = np.nan_to_num(self.signs.shares)
             bad = bad | (self.misfit.any(axis=1) & (shares >= MOST))
@@ -312,6 +323,33 @@ def classify_swapped(
     return np.array(hits) / tries, min(1.0, len(SWAPS) * float(pvalue))
 
 
+def missed_dependence(X: Array, X_knockoff: Array, labels: Index, columns: Iterable[int]) -> Mask:
+    """Columns whose differences to their knockoffs can be predicted from the other columns.
+
+    Given the other columns, a column and its knockoff have the same mean, so their difference has
+    mean zero. It has not if the column is a product or a wave of others and its knockoff ignores
+    that.
+
+    Parameters
+    ----------
+    X, X_knockoff : array of shape (n, p)
+    labels : array of int, shape (p,)
+        The group of each column; other columns are those of other groups.
+    columns : iterable of int
+        The columns to check.
+
+    Returns
+    -------
+    array of bool, shape (p,)
+    """
+    found, Z = np.zeros(X.shape[1], dtype=bool), rank_scores(X)
+    for j in columns:
+        rest, difference = Z[:, labels != labels[j]], (X[:, j] - X_knockoff[:, j])[:, None]
+        if rest.shape[1]:
+            found[j] = HeldOut(rest, clear=SURE).mean(difference - difference.mean()).any()
+    return found
+
+
 def warn_if_misfit(diagnostics: KnockoffDiagnostics, stacklevel: int = 2) -> None:
     """Warn if the false discovery rate is in doubt, name the columns and say what to do.
 
@@ -328,7 +366,11 @@ def warn_if_misfit(diagnostics: KnockoffDiagnostics, stacklevel: int = 2) -> Non
     causes = []
     if diagnostics.off_share > 0:
         causes.append("have few values, and their knockoffs have others")
-    if (diagnostics.off_values[doubtful] == 0).any():
+    missed = diagnostics.missed
+    missed = np.zeros(len(diagnostics.names), dtype=bool) if missed is None else missed
+    if missed.any():
+        causes.append("depend on the others in a way that their knockoffs do not")
+    if ((diagnostics.off_values == 0) & ~missed)[doubtful].any():
         causes.append("beat their knockoffs too often in responses that do not depend on them")
     shown = list_some([repr(diagnostics.names[j]) for j in doubtful], SHOWN)
     warnings.warn(

@@ -32,7 +32,12 @@ from sobolev.inference.knockoff_filter import (
     knockoff_threshold,
 )
 from sobolev.knockoffs.choice import fitted_sampler
-from sobolev.knockoffs.diagnostics import KnockoffDiagnostics, compare, warn_if_misfit
+from sobolev.knockoffs.diagnostics import (
+    KnockoffDiagnostics,
+    compare,
+    missed_dependence,
+    warn_if_misfit,
+)
 from sobolev.knockoffs.fixed import FixedXKnockoffs
 from sobolev.knockoffs.statistics import Evaluation, check_statistic, evaluate
 from sobolev.responses import read_training
@@ -290,7 +295,9 @@ class KnockoffSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         self.skill_ = cross_validated_skill(self.estimator_)
         self.diagnostics_ = runs[0][1]
         if self.diagnostics_ is not None:
-            self.diagnostics_ = replace(self.diagnostics_, names=tuple(names))
+            knockoffs = np.asarray(self.sampler_.sample(np.random.default_rng(0)), dtype=float)
+            missed = missed_dependence(X, knockoffs, labels, np.flatnonzero(self.support_))
+            self.diagnostics_ = replace(self.diagnostics_, names=tuple(names), missed=missed)
         self.warn(stacklevel=4)
         return self
 

@@ -52,7 +52,7 @@ def render_report(result: SelectionResult) -> str:
         "targets": targets,
         "method": sections.METHODS[result.method],
         "caution": first,
-        "names": colon + names.partition("; not assured for ")[0],
+        "names": colon + names,
         "unsure": sections.unsure(result),
         "paragraph": text.methods(result),
     }

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from sobolev.critic import as_critic, unwrapped
-from sobolev.inference.hrt import OR_AUDIT
 from sobolev.report.facts import missing_facts, near_copies, response_facts
 from sobolev.report.pictures import draw_pictures
 from sobolev.report.result import COLUMNS, SelectionResult
@@ -100,8 +99,6 @@ def make_result(
     facts |= _profile(selector, X, response, prepared, table)
     found = {"hrt": _hrt, "knockoffs": _knockoffs, "rank": _rank}[method](selector)
     said = list(_misfits(selector, prepared) if warnings is None else warnings)
-    if audit is not None:
-        said = [text.replace(OR_AUDIT, "") for text in said]
     if is_partial:
         said.insert(0, INTERRUPTED)
     seed = getattr(selector, "random_state", None)
@@ -212,7 +209,7 @@ def _name(part: Any) -> str:
 
 
 def _misfits(selector: Any, prepared: Prepared | None) -> list[str]:
-    """What was done to the table, and features for which the level is not assured."""
+    """What was done to the table, and features that a corrected model left out."""
     notes = [] if prepared is None else prepared.notes
     with warnings_module.catch_warnings(record=True, action="always") as caught:
         if hasattr(selector, "warn") and hasattr(selector, "support_"):  # it was not interrupted

@@ -13,7 +13,6 @@ from sobolev.report.nothing import reasons, steps
 from sobolev.report.pictures import audit_picture
 from sobolev.report.result import Picture, SelectionResult
 from sobolev.report.svg import color_dot, inline_svg
-from sobolev.summary import MAX_NAMED, not_assured
 from sobolev.validation import list_some
 
 # Up to this number set-aside columns are listed openly; more are folded away.
@@ -127,8 +126,7 @@ def unsure(result: SelectionResult) -> str:
         return "; the level is not assured on this table"
     if text.rows_in_question(result):
         return "; not assured if rows belong together"
-    names = not_assured(result.table)
-    return f"; not assured for {list_some(names, MAX_NAMED)}" if names else ""
+    return ""
 
 
 def verdict(result: SelectionResult) -> str:

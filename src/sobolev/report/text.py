@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sobolev.report.result import SelectionResult
-from sobolev.summary import not_assured
 from sobolev.tables.suspects import IF_TOGETHER
 from sobolev.validation import list_some
 
@@ -201,8 +200,6 @@ def _hrt(result: SelectionResult) -> list[str]:
     procedure = _PROCEDURES[settings.get("procedure", "bh")]
     level = percent(result.fdr or 0)
     text.append(f"The p-values were adjusted by {procedure} at a false discovery rate of {level}.")
-    if unsure := not_assured(result.table):
-        text.append(f"The level is not assured for {list_some(unsure)}: {_second_look(unsure)}.")
     return text
 
 
@@ -274,11 +271,6 @@ def meaning(result: SelectionResult) -> str:
             f"false discovery rate of {percent(round(result.audit.fdr, 2))}. Read the selection as "
             "a ranking, or use another model of the columns."
         )
-    elif unsure := not_assured(result.table):
-        said.append(
-            f"But the level of {level} is not assured for {list_some(unsure)}: "
-            f"{_second_look(unsure)}. {_what_then(unsure, result.audit is not None)}"
-        )
     else:
         said.append(
             f"On average over repeated studies at most {level} of the features that are selected "
@@ -309,29 +301,6 @@ def _unsettled(found: AuditResult) -> str:
         f"The audit below does not settle it: {percent(round(found.fdr, 2))} is above the level, "
         f"and {n:,} responses are too few to tell whether by chance. Audit again with more, such "
         f"as {3 * n:,} (sobolev audit --repeats {3 * n}), before you rely on the level."
-    )
-
-
-def _second_look(unsure: Sequence[str]) -> str:
-    """Why the level is not assured for some features."""
-    their, values = ("its", "p-value is") if len(unsure) == 1 else ("their", "p-values are")
-    return (
-        f"{their} selection depends on the model of the columns; with the mean of the model "
-        f"corrected, {their} {values} no longer small"
-    )
-
-
-def _what_then(unsure: Sequence[str], audited: bool) -> str:
-    """What to do about features for which the level is not assured."""
-    it = "it" if len(unsure) == 1 else "them"
-    if audited:
-        return (
-            "The audit measured the level on average over all features with planted responses, "
-            f"not for {it} alone: confirm {it} on other data, or use another model of the columns."
-        )
-    return (
-        f"Take {it} out, use another model of the columns, or measure the level on this table with "
-        "an audit."
     )
 
 
