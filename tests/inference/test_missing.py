@@ -8,8 +8,9 @@ from scipy.stats import t as student
 from sobolev import ConvexSIC, HRTSelector, KnockoffSelector, hrt_test
 from sobolev.conditionals.completing import completed
 from sobolev.exceptions import DataWarning
-from sobolev.inference.schemes import BlockTest, Imputed, Studentised
+from sobolev.inference.schemes import BlockTest, Imputed, Robust, Split, Studentised
 from sobolev.inference.studentised import rubin_pvalue, studentised_pvalue
+from sobolev.inference.trial import Trial
 
 FAST = ConvexSIC(lam=0.01)
 
@@ -190,3 +191,38 @@ def test_knockoffs_draw_anew_for_each_draw():
         FAST, fdr=0.4, n_draws=2, n_jobs=2, random_state=0, diagnose=False
     ).fit(X, y)
     np.testing.assert_array_equal(two.draws_, processes.draws_)
+
+
+def test_the_second_look_takes_rows_in_which_important_columns_are_there():
+    """A draw of a column whose square matters leaves to its neighbours what it would explain."""
+    false = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((400, 6))
+        X[:, 1:4] = 0.7 * X[:, [0]] ** 2 + 0.7 * X[:, 1:4]
+        y = X[:, 0] ** 2 + X[:, 4] + 0.7 * rng.standard_normal(400)
+        X[rng.random(400) < 0.3, 0] = np.nan
+        hrt = HRTSelector(random_state=seed).fit(X, y)
+        assert hrt.support_[[0, 4]].all()
+        false += hrt.support_[1:4].sum()
+    assert false <= 9  # all twelve without it
+
+
+def test_complete_rows_are_those_of_the_most_important_columns():
+    rng = np.random.default_rng(0)
+    gaps = np.zeros((100, 4), dtype=bool)
+    gaps[:30, 0] = gaps[20:45, 1] = gaps[40:, 2] = gaps[:, 3] = True
+    trial = Trial(
+        X=rng.standard_normal((100, 4)),
+        y=rng.standard_normal(100),
+        units=[],
+        estimator=None,
+        conditional=None,
+        scheme=Split(),
+        pvalue=Robust(),
+        statistic="risk",
+        gaps=gaps,
+    )
+    kept = trial.complete_rows(np.array([0.4, 0.3, 0.2, 0.1]))
+    assert np.flatnonzero(~kept).tolist() == list(range(45))  # the third would leave none
+    assert trial.complete_rows(np.array([0.01, 0.97, 0.01, 0.01])).sum() == 75
