@@ -13,7 +13,7 @@ from sklearn.linear_model import LassoCV, LinearRegression
 from sobolev import HRTSelector, KnockoffSelector, audit, hrt_test, sic_test
 from sobolev.exceptions import DataWarning
 from sobolev.tables import prepare
-from sobolev.tables.repeats import repeated_rows
+from sobolev.tables.repeats import near_repeats, repeated_rows
 
 SAID = "rows repeat earlier rows in every column and in the response"
 
@@ -163,3 +163,35 @@ def test_knockoffs_and_the_test_of_independence_leave_copies_out():
     with pytest.warns(DataWarning, match=SAID):
         two = sic_test(*twice(X, y), n_permutations=49, random_state=0)
     assert two.pvalue == one.pvalue
+
+
+# -- near copies -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 5e-3])
+def test_rows_with_jitter_raise_a_question(size):
+    X, y = twice(*noise())
+    X = X + size * np.random.default_rng(1).standard_normal(X.shape)
+    assert near_repeats(X, y).all()
+    with pytest.warns(DataWarning, match=r"240 of 240 rows nearly repeat other rows.*pass groups"):
+        HRTSelector(LinearRegression(), random_state=0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        groups = np.tile(np.arange(120), 2)
+        HRTSelector(LinearRegression(), random_state=0).fit(X, y, groups=groups)
+
+
+def test_independent_rows_raise_none():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, y = noise(400, 2, seed)
+        assert not near_repeats(X, y).any()
+        assert not near_repeats(np.exp(2 * X), y).any()
+        steps = np.cumsum(rng.standard_normal((300, 3)), axis=0)  # neighbours in time are near
+        assert not near_repeats(steps, rng.standard_normal(300)).any()
+
+
+def test_too_few_continuous_columns_say_nothing():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (200, 6)).astype(float), rng.standard_normal(200)
+    assert not near_repeats(np.vstack([X, X]), np.concatenate([y, y + 1e-6])).any()
