@@ -15,6 +15,7 @@ def test_the_methods_of_the_randomization_test(make_result):
         "Only the 20 features most important on the training rows",
         "saddlepoint",
         "Benjamini and Hochberg (1995) at a false discovery rate of 10 %",
+        "tested again with a model of the columns corrected",
         "sobolev 1.2.3 (random seed 0)",
     ):
         assert part in words
@@ -48,6 +49,7 @@ def test_the_settings_change_the_methods(make_result):
     ):
         assert part in words
     assert "Stouffer" not in words
+    assert "tested again" not in words
     assert "seed" not in words
     assert any("Yekutieli" in entry for entry in text.references(result))
     assert any("Cauchy combination" in entry for entry in text.references(result))

@@ -62,7 +62,7 @@ _PVALUES = {
     "by the spread seen in the data",
     "robust": "by a saddlepoint approximation; the p-value reported is the larger of this and of "
     "the studentised sum of the differences between the statistic and its conditional mean, which "
-    "is valid if either the distribution or the conditional mean is right",
+    "is valid if either the distribution or the conditional mean of the statistic is right",
 }
 _SAMPLERS = {
     "auto": "chosen by planted responses",
@@ -200,6 +200,12 @@ def _hrt(result: SelectionResult) -> list[str]:
     procedure = _PROCEDURES[settings.get("procedure", "bh")]
     level = percent(result.fdr or 0)
     text.append(f"The p-values were adjusted by {procedure} at a false discovery rate of {level}.")
+    if settings.get("pvalue", "robust") == "robust":
+        text.append(
+            "What was selected was tested again with a model of the columns corrected by held-out "
+            "predictions (trees, products and kernels of the other columns); a p-value above 0.05 "
+            "took the place of the first, and the adjustment was repeated."
+        )
     return text
 
 
