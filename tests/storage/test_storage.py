@@ -248,3 +248,12 @@ def test_stored_files_give_the_same_numbers(path):
     assert found.keys() >= expected.keys()
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("path", STORED, ids=[path.stem for path in STORED])
+def test_stored_files_can_be_asked_as_before(path):
+    estimator = load(path)
+    if hasattr(estimator, "summary"):
+        assert 0 < len(estimator.summary()) <= estimator.n_features_in_
+    if hasattr(estimator, "warn"):
+        estimator.warn()

@@ -705,9 +705,10 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         """
         if resolve_pvalue(self.pvalue).needs_distribution and self.diagnostics_ is not None:
             warn_if_misfit(self.diagnostics_, stacklevel=stacklevel)
-        if not self.left_out_:
+        left_out = getattr(self, "left_out_", {})  # older files lack it
+        if not left_out:
             return
-        shown = [f"{name!r} (p = {p:.2g}, then {q:.2g})" for name, (p, q) in self.left_out_.items()]
+        shown = [f"{name!r} (p = {p:.2g}, then {q:.2g})" for name, (p, q) in left_out.items()]
         warnings.warn(
             f"left out, because the model of the columns did not fit: {list_some(shown)}. These "
             "p-values were small with the first model only, and not with one that is corrected by "
@@ -748,7 +749,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
             return self._notes_by_input()
         untested = np.flatnonzero(np.isnan(self.pvalues_))
         notes = {int(j): "not tested" for j in untested} | self._unit_notes
-        notes |= {int(self.units_[name][0]): LEFT_OUT for name in self.left_out_}
+        left_out = getattr(self, "left_out_", {})  # older files lack it
+        notes |= {int(self.units_[name][0]): LEFT_OUT for name in left_out}
         return with_missing(notes, self.missing_)
 
     def result(self, feature: int | str) -> HRTResult:
