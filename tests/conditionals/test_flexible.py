@@ -119,6 +119,25 @@ def test_values_stay_in_the_range_of_the_column():
     assert nodes.max() <= x[:, 2].max()
 
 
+def test_a_column_that_is_constant_in_the_rows_that_count_stays_finite():
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((300, 3))
+    rows = np.arange(300) < 150
+    x[rows, 2] = 0.5
+    corrected = CorrectedConditional(MixedConditional().fit(x), x, rows)
+    nodes, weights = corrected.distribution(x, 2, np.arange(300))
+    assert np.isfinite(nodes).all()
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+
+
+def test_a_column_that_others_determine_stays_finite():
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal((300, 3))
+    x[:, 2] = x[:, 0]
+    nodes, _ = CorrectedConditional(MixedConditional().fit(x), x).distribution(x, 2, np.arange(300))
+    assert np.isfinite(nodes).all()
+
+
 def table(seed, n=400):
     """A response to a product; x2 is the product with noise."""
     rng = np.random.default_rng(seed)

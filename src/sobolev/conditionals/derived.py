@@ -17,6 +17,8 @@ from sobolev.conditionals.flexible import HeldOut
 LEAST_PROBABILITY = 1e-3
 # Smallest standard deviation of a model, in normal scores.
 LEAST_SPREAD = 1e-3
+# With more rows the distributions of one unit only are kept in memory.
+MAX_KEPT = 5000
 
 
 class TabulatedConditional(Conditional):
@@ -58,9 +60,9 @@ class CorrectedConditional(Conditional):
 
     What the model leaves of a unit, a column or several, is predicted from the other columns by
     :class:`~sobolev.conditionals.flexible.HeldOut`. Columns with many values are moved by these
-    predictions and have the errors that are left then; the values of a category
-    get other probabilities. Where nothing can be predicted beyond chance, means and probabilities
-    stay, and spreads become those of the errors.
+    predictions and have the errors that are left then; the values of a category get other
+    probabilities. Where nothing can be predicted beyond chance, means and probabilities stay, and
+    spreads become those of the errors.
 
     Parameters
     ----------
@@ -96,6 +98,8 @@ class CorrectedConditional(Conditional):
         """Nodes (n, B, c) and weights (n, B) of a unit in all fitted rows."""
         key = tuple(columns.tolist())
         if key not in self._tables:
+            if self.n_rows_ > MAX_KEPT:  # one unit is enough: its blocks follow each other
+                self._tables.clear()
             self._tables[key] = self._corrected(columns)
         return self._tables[key]
 
@@ -151,10 +155,16 @@ class _Units:
     x: Array
 
     def __call__(self, values: Array) -> Array:
-        return np.asarray((values - self.x.mean()) / self.x.std())
+        return np.asarray((values - self.x.mean()) / self.size)
+
+    @property
+    def size(self) -> float:
+        """The standard deviation, or one."""
+        return float(self.x.std()) or 1.0
 
     def inverse(self, values: Array) -> Array:
-        found = self.x.mean() + self.x.std() * values
+        """Values with the given units."""
+        found = self.x.mean() + self.size * values
         return np.asarray(np.clip(found, self.x.min(), self.x.max()))
 
 
@@ -165,6 +175,6 @@ def _scale(x: Array, p: Array) -> NormalScores | _Units:
 
 def _quantiles(errors: Array, n_nodes: int) -> Array:
     """Whole rows of errors (n, c) in units of their size, at equally spaced ranks of the first."""
-    errors = errors / np.sqrt(np.mean(errors**2, axis=0))
+    errors = errors / np.maximum(np.sqrt(np.mean(errors**2, axis=0)), 1e-300)
     order = np.argsort(errors[:, 0], kind="stable")
     return np.asarray(errors[order[(levels(n_nodes) * len(errors)).astype(np.intp)]])

@@ -24,6 +24,7 @@ N_TREES, MIN_LEAF, MAX_ROWS = 50, 3, 500
 N_COLUMNS, WIDTHS, N_LANDMARKS = (1, 2, 4), (0.35, 1.0, 3.0), 150
 # Products: the number of those that agree best.
 N_PRODUCTS, N_FOLDS = 20, 10
+# A prediction counts if it is better than none by so many standard errors.
 CLEAR = 2.5
 # Largest ratio of a predicted variance to the mean one.
 MAX_RATIO = 25.0

@@ -923,8 +923,8 @@ def hrt_test(
     found, mean, deviation = moments
     pvalue = 1.0 if block is None else trial.pvalue.combined([block])
     if trial.pvalue.looks_twice and pvalue <= NOT_SMALL:
-        corrected = CorrectedConditional(trial.conditional, trial.X)
-        again = trial.with_model(corrected)
+        whole = trial.complete_rows(np.asarray(held_out.critic.feature_importances_, dtype=float))
+        again = trial.with_model(CorrectedConditional(trial.conditional, trial.X, whole), whole)
         second = again.test_one(again.evaluators(held_out), held_out, 0, seed)[0]
         pvalue = risen(pvalue, 1.0 if second is None else trial.pvalue.combined([second]))
     return HRTResult(found, pvalue, mean, deviation, name)

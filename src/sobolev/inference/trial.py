@@ -358,21 +358,19 @@ class Trial:
         _, subject = np.unique(self.groups[rows], return_inverse=True)
         return np.asarray(np.bincount(subject, weights=differences), dtype=float)
 
-    def with_model(self, conditional: Conditional) -> Trial:
-        """The trial with another conditional model, and one draw of missing cells."""
-        return replace(self, conditional=conditional, draws=())
+    def with_model(self, conditional: Conditional, rows: Mask | None = None) -> Trial:
+        """The trial with another conditional model, and one draw of missing cells.
+
+        With ``rows``, which tables with gaps have, other rows say nothing.
+        """
+        gaps = self.gaps if self.gaps is None or rows is None else self.gaps | ~rows[:, None]
+        return replace(self, conditional=conditional, draws=(), gaps=gaps)
 
     def again(
         self, run: Run, units: Sequence[int], conditional: Conditional, rows: Mask | None = None
     ) -> list[float]:
-        """P-values of units with another conditional model and the critics of a repetition.
-
-        With ``rows``, other rows say nothing.
-        """
-        other = self.with_model(conditional)
-        if rows is not None:
-            assert self.gaps is not None
-            other = replace(other, gaps=self.gaps | ~rows[:, None])
+        """P-values of units with another model, see :meth:`with_model`, and the same critics."""
+        other = self.with_model(conditional, rows)
         evaluators = [self.evaluator(block) for block in run.fits]
 
         def pvalue(k: int) -> float:
