@@ -54,7 +54,10 @@ def test_an_audit_above_the_level_within_chance_asks_for_more(make_result):
     assert found.fdr > found.level
     said = meaning(make_result(audit=found))
     assert "does not settle it: 8 % is above the level" in said
-    assert "more, such as 12 (sobolev audit --repeats 12), before you rely on the level" in said
+    assert "as 12 (audit(selector, X, y, n_repeats=12)), before you rely on the level" in said
+    command = "sobolev select a.csv --target y --audit --subject who"
+    said = meaning(make_result(audit=found, settings={"command": command}))
+    assert "(sobolev audit a.csv --target y --subject who --repeats 12)" in said
     assert "does not settle" not in meaning(make_result(audit=audited()))
 
 
@@ -86,3 +89,8 @@ def test_write_report_takes_an_audit(tmp_path):
     path = write_report(hrt, X, y, tmp_path / "report.html", audit=audited())
     assert '<section id="audit">' in path.read_text(encoding="utf-8")
     assert make_result(hrt, X, y, pictures=False, audit=audited()).audit == audited()
+
+
+def test_options_of_commands_stay_on_one_line(make_result):
+    page = render_report(make_result(settings={"command": "sobolev select <a>.csv --target y-z"}))
+    assert '&lt;a&gt;.csv <span class="option">--target</span> y-z' in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from string import Template
@@ -43,7 +44,7 @@ STATISTICS = {
         "drop",
         "How much of the response is no longer explained if the feature is replaced by draws given "
         "the others: the drop of R² (for survival times of the mean log-likelihood, for other "
-        "critics of the mean held-out statistic)",
+        "critics of the mean held-out statistic). It exceeds R² where the draws mislead the model",
     ),
     "knockoffs": (
         "W",
@@ -51,6 +52,7 @@ STATISTICS = {
     ),
     "rank": ("", ""),
 }
+_OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*")
 _LABELS = {
     "name": "data",
     "rows_dropped": "rows removed",
@@ -72,8 +74,9 @@ def levels(fdr: float | None) -> list[float]:
 
 
 def unbroken(words: str) -> str:
-    """Escaped, with a number and its per cent sign on one line."""
-    return escape(words).replace(" %", "\N{NO-BREAK SPACE}%")
+    """Escaped; a number and its per cent sign, and an option of a command, stay on one line."""
+    kept = escape(words).replace(" %", "\N{NO-BREAK SPACE}%")
+    return _OPTION.sub(r'<span class="option">\g<0></span>', kept)
 
 
 def tiles(result: SelectionResult) -> str:
@@ -218,7 +221,7 @@ def _figure(picture: Picture) -> str:
     alone = "" if isinstance(picture.figure, tuple) else " alone"
     return (
         f'<div class="picture{alone}">{_key(picture.key)}{_images(picture)}'
-        f'<p class="caption soft">{escape(picture.caption)}</p></div>\n'
+        f'<p class="caption soft">{unbroken(picture.caption)}</p></div>\n'
     )
 
 
@@ -327,7 +330,7 @@ def listed(facts: Mapping[str, Any]) -> str:
     """Facts as a list of names and values."""
     rows = "".join(
         f"<dt>{escape(_LABELS.get(str(k), str(k).replace('_', ' ')))}</dt>"
-        f"<dd>{escape(_shown(v))}</dd>"
+        f"<dd>{unbroken(_shown(v))}</dd>"
         for k, v in facts.items()
     )
     return f"<dl>{rows}</dl>"

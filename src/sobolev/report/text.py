@@ -283,7 +283,7 @@ def meaning(result: SelectionResult) -> str:
             "in this way are false."
         )
         if result.audit is not None and result.audit.fdr > result.audit.level:
-            said.append(_unsettled(result.audit))
+            said.append(_unsettled(result.audit, result.settings.get("command")))
     if rows_in_question(result):
         said.append(
             "But rows seem to belong together (see the note below). If they do, the evidence is "
@@ -300,14 +300,23 @@ def rows_in_question(result: SelectionResult) -> bool:
     return asked and result.fdr is not None and bool(result.selected)
 
 
-def _unsettled(found: AuditResult) -> str:
+def _unsettled(found: AuditResult, command: str | None) -> str:
     """What to make of an audit above the level, but not beyond chance."""
     n = len(found.runs)
     return (
         f"The audit below does not settle it: {percent(round(found.fdr, 2))} is above the level, "
         f"and {n:,} responses are too few to tell whether by chance. Audit again with more, such "
-        f"as {3 * n:,} (sobolev audit --repeats {3 * n}), before you rely on the level."
+        f"as {3 * n:,} ({_longer_audit(command, 3 * n)}), before you rely on the level."
     )
+
+
+def _longer_audit(command: str | None, repeats: int) -> str:
+    """How to audit again, from the command of a run."""
+    begin = "sobolev select "
+    if command is None or not command.startswith(begin):
+        return f"audit(selector, X, y, n_repeats={repeats})"
+    asked = command.removeprefix(begin).replace(" --audit", "")
+    return f"sobolev audit {asked} --repeats {repeats}"
 
 
 def no_meaning(result: SelectionResult) -> str:
