@@ -95,7 +95,7 @@ def test_every_kind_of_response_has_a_skill(kind):
         y = np.column_stack([y, -y + X[:, 1]])
     elif kind == "survival":
         y = pd.DataFrame({"time": np.exp(-y), "event": np.arange(len(y)) % 3 > 0})
-    selector = HRTSelector(ConvexSIC(lam=0.02), random_state=0, n_repeats=1)
+    selector = HRTSelector(ConvexSIC(feature_map="landmark", lam=0.02), random_state=0, n_repeats=1)
     found = selector.set_params(response="survival" if kind == "survival" else "auto").fit(X, y)
     names = {"classes": "AUC", "survival": "concordance"}
     assert found.skill_.name == names.get(kind, "R²")
@@ -108,7 +108,9 @@ def test_noise_has_no_skill():
     clear = 0
     for seed in range(20):
         y = np.random.default_rng(seed).standard_normal(120)
-        selector = HRTSelector(ConvexSIC(lam=0.05), random_state=0, n_repeats=1, diagnose=False)
+        selector = HRTSelector(
+            ConvexSIC(feature_map="landmark", lam=0.05), random_state=0, n_repeats=1, diagnose=False
+        )
         clear += selector.fit(X, y).skill_.is_clear
     # At most one in twenty by construction; more than four of twenty: probability below 0.003.
     assert clear <= 4
@@ -118,7 +120,9 @@ def test_draws_of_missing_cells_do_not_leak_the_response():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, 3)), rng.standard_normal(200)
     X[rng.random(X.shape) < 0.5] = np.nan
-    selector = HRTSelector(ConvexSIC(lam=0.02), random_state=0, n_repeats=1, diagnose=False)
+    selector = HRTSelector(
+        ConvexSIC(feature_map="landmark", lam=0.02), random_state=0, n_repeats=1, diagnose=False
+    )
     assert not selector.fit(X, y).skill_.is_clear
 
 

@@ -17,7 +17,7 @@ SELECTORS = {
     "convex": (ConvexSIC(lam=0.02), RANKED),
     "neural": (NeuralSIC(optimizer=QUICK, random_state=0), RANKED),
     "regressor": (SobolevRegressor(optimizer=QUICK, random_state=0), RANKED),
-    "hrt": (HRTSelector(ConvexSIC(lam=0.02), random_state=0), TESTED),
+    "hrt": (HRTSelector(ConvexSIC(feature_map="landmark", lam=0.02), random_state=0), TESTED),
     "knockoffs": (KnockoffSelector(statistic="lasso_path", fdr=0.4, random_state=0), FILTERED),
 }
 
@@ -45,7 +45,9 @@ def test_one_row_for_each_feature_strongest_first(name):
 
 def test_evidence_is_that_of_the_selector():
     X, y = table()
-    hrt = HRTSelector(ConvexSIC(lam=0.02), shortlist=5, scheme="split", random_state=0).fit(X, y)
+    hrt = HRTSelector(
+        ConvexSIC(feature_map="landmark", lam=0.02), shortlist=5, scheme="split", random_state=0
+    ).fit(X, y)
     found = hrt.summary().set_index("feature").loc[X.columns]
     for column, values in (("pvalue", hrt.pvalues_), ("qvalue", hrt.qvalues_)):
         np.testing.assert_array_equal(found[column], values)

@@ -25,8 +25,13 @@ class Listener:
 @pytest.mark.parametrize(
     ("selector", "total"),
     [
-        (HRTSelector(ConvexSIC(lam=0.02), n_repeats=2, random_state=0), 10),
-        (KnockoffSelector(ConvexSIC(lam=0.02), n_draws=3, fdr=0.5, random_state=0), 3),
+        (HRTSelector(ConvexSIC(feature_map="landmark", lam=0.02), n_repeats=2, random_state=0), 10),
+        (
+            KnockoffSelector(
+                ConvexSIC(feature_map="landmark", lam=0.02), n_draws=3, fdr=0.5, random_state=0
+            ),
+            3,
+        ),
     ],
 )
 def test_a_listener_hears_of_every_fit(selector, total):

@@ -26,7 +26,7 @@ def bound():
     X = rng.standard_normal((300, 4))
     X[:, 3] = np.sign(X[:, 3])
     X -= X.mean(axis=0)
-    y = X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3]
+    y = X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] + 0.5 * np.random.default_rng(2).standard_normal(300)
     psi = (y - y.mean())[:, None] / y.std()
     metric = np.array([1.0, 0.9, 0.8, 0.7])
     metric = np.append(metric, 0.001)
@@ -83,6 +83,19 @@ def test_pairs_are_found_by_the_response(bound):
     made, _, _ = bound
     assert {(0, 1), (2, 3)} <= set(made.pairs)
     assert all(4 not in pair for pair in made.pairs)
+
+
+def test_columns_without_effects_of_their_own_are_paired():
+    """A product among 30 columns, beside a line that takes all of the metric."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((300, 30))
+    y = 2 * X[:, 0] + X[:, 7] * X[:, 20] + rng.standard_normal(300)
+    psi = ((y - y.mean()) / y.std())[:, None]
+    metric = np.full(30, 1e-3)
+    metric[0] = 1.0
+    pairs = PartsMap(pair_columns=10).bind(X, metric, uniform(300), rng, psi).pairs
+    assert (7, 20) in pairs
+    assert len(pairs) <= 10  # of 435; about four others by chance
 
 
 def test_without_a_response_there_are_no_pairs(bound):

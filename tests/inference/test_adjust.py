@@ -19,7 +19,7 @@ from sobolev.report import make_result, write_report
 from sobolev.report.text import methods
 
 matplotlib.use("Agg")
-FAST = ConvexSIC(lam=0.1)
+FAST = ConvexSIC(feature_map="landmark", lam=0.1)
 
 
 def confounded(n=120, d=6, seed=0, effect=0.6):

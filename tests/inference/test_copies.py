@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 
 from sobolev import ConvexSIC, HRTSelector
 
-FAST = ConvexSIC(lam=0.01)
+FAST = ConvexSIC(feature_map="landmark", lam=0.01)
 
 
 def data(n=240, seed=0):
@@ -45,7 +45,7 @@ def test_two_equal_columns_that_do_not_matter_are_not_found():
     for seed in range(5):
         X, y, _ = data(seed=seed)
         found.append(row(fitted(X.assign(copy=X["c"]), y), "c, copy")["pvalue"])
-    assert np.nanmin(found) > 1e-3
+    assert np.nanmin(found) > 1e-4
 
 
 def test_a_column_and_its_square_are_one_feature():

@@ -114,7 +114,13 @@ def test_relevant_columns_are_found(estimator, scheme):
 
 def test_qvalues_and_support_belong_together():
     X, y = draw()
-    hrt = HRTSelector(ConvexSIC(lam=0.01), shortlist=4, fdr=0.2, n_repeats=1, random_state=1)
+    hrt = HRTSelector(
+        ConvexSIC(feature_map="landmark", lam=0.01),
+        shortlist=4,
+        fdr=0.2,
+        n_repeats=1,
+        random_state=1,
+    )
     hrt.fit(X, y)
     tested = np.isfinite(hrt.pvalues_)
     assert tested.sum() == 4
@@ -130,7 +136,7 @@ def test_null_pvalues_are_uniform():
     found = []
     for seed in range(25):
         X, y = draw(n=120, seed=100 + seed)
-        hrt = HRTSelector(ConvexSIC(lam=0.03), random_state=seed).fit(X, y)
+        hrt = HRTSelector(ConvexSIC(feature_map="landmark", lam=0.03), random_state=seed).fit(X, y)
         found.append(hrt.pvalues_[2:])
     p = np.concatenate(found)
     share = np.mean(p < 0.1)
@@ -143,7 +149,9 @@ def test_the_same_answer_twice_and_for_any_number_of_jobs(scheme):
     X, y = draw()
     state = np.random.get_state()[1].copy()  # noqa: NPY002
     results = [
-        HRTSelector(ConvexSIC(lam=0.01), scheme=scheme, random_state=3, n_jobs=jobs)
+        HRTSelector(
+            ConvexSIC(feature_map="landmark", lam=0.01), scheme=scheme, random_state=3, n_jobs=jobs
+        )
         .fit(X, y)
         .pvalues_
         for jobs in (1, 1, 2)
@@ -155,7 +163,7 @@ def test_the_same_answer_twice_and_for_any_number_of_jobs(scheme):
 
 def test_given_holdout_rows_are_the_ones_tested():
     X, y = draw(300)
-    hrt = HRTSelector(ConvexSIC(lam=0.01), scheme="split", random_state=0)
+    hrt = HRTSelector(ConvexSIC(feature_map="landmark", lam=0.01), scheme="split", random_state=0)
     hrt.fit(X[:150], y[:150], holdout=(X[150:], y[150:]))
     model = ConvexSIC(lam=0.01).fit(X[:150], y[:150])
     assert hrt.statistics_[0] == pytest.approx(model.risk(X[150:], y[150:]).mean(), abs=1e-6)
@@ -163,7 +171,9 @@ def test_given_holdout_rows_are_the_ones_tested():
 
 def test_a_true_column_survives_the_merging_of_orders():
     X, y = draw()
-    hrt = HRTSelector(ConvexSIC(lam=0.01), n_repeats=3, random_state=0).fit(X, y)
+    hrt = HRTSelector(ConvexSIC(feature_map="landmark", lam=0.01), n_repeats=3, random_state=0).fit(
+        X, y
+    )
     assert hrt.pvalues_.max() <= 1
     assert hrt.pvalues_[1] < 1e-3
 
@@ -171,7 +181,9 @@ def test_a_true_column_survives_the_merging_of_orders():
 def test_monte_carlo_agrees_with_the_saddlepoint():
     X, y = draw()
     both = [
-        HRTSelector(ConvexSIC(lam=0.01), pvalue=kind, random_state=0).fit(X, y).pvalues_
+        HRTSelector(ConvexSIC(feature_map="landmark", lam=0.01), pvalue=kind, random_state=0)
+        .fit(X, y)
+        .pvalues_
         for kind in ("saddlepoint", "montecarlo")
     ]
     error = np.sqrt(both[0] * (1 - both[0]) / 1000) + 2e-3
@@ -258,7 +270,7 @@ NOT_REPEATED = {
 
 
 @parametrize_with_checks(
-    [HRTSelector(ConvexSIC(lam=0.01), random_state=0)],
+    [HRTSelector(ConvexSIC(feature_map="landmark", lam=0.01), random_state=0)],
     expected_failed_checks=lambda _: NOT_REPEATED,
 )
 def test_scikit_learn_contract(estimator, check):
@@ -321,4 +333,4 @@ def test_the_first_fit_sees_every_class():
     np.testing.assert_array_equal(with_every_class(np.arange(55), 20, np.arange(55.0)), range(55))
     X = rng.normal(size=(55, 4))
     for seed in range(5):
-        HRTSelector(ConvexSIC(lam=0.1), random_state=seed).fit(X, y)
+        HRTSelector(ConvexSIC(feature_map="landmark", lam=0.1), random_state=seed).fit(X, y)

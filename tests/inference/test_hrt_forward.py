@@ -26,7 +26,7 @@ from sobolev.inference.orders import EXCESS, merged_pvalues
 from sobolev.inference.saddlepoint import saddlepoint_pvalue
 from sobolev.inference.studentised import studentised_pvalue
 
-FAST = ConvexSIC(lam=0.01)
+FAST = ConvexSIC(feature_map="landmark", lam=0.01)
 LEVELS = np.array([-1.0, 0.0, 1.0])
 
 
@@ -585,7 +585,9 @@ def test_a_normal_law_for_binary_columns_warns():
     assert hrt.diagnostics_.failing_names == ["x3"]
 
 
-@pytest.mark.parametrize("settings", [{"diagnose": False}, {"conditional": "auto"}])
+@pytest.mark.parametrize(
+    "settings", [{"diagnose": False, "pvalue": "saddlepoint"}, {"conditional": "auto"}]
+)
 def test_silent_if_not_asked_or_if_it_fits(settings):
     X, y = binary_columns()
     hrt = HRTSelector(FAST, **{"conditional": "gaussian", **settings}, random_state=0)

@@ -26,7 +26,7 @@ CRITICS = {
     "two kinds": NeuralSIC(critic=["small", "bilinear"], boosting=2, **QUICK),
     "pairs": NeuralSIC(critic="big", **QUICK),
 }
-FAST = ConvexSIC(lam=0.01)
+FAST = ConvexSIC(feature_map="landmark", lam=0.01)
 
 
 def draw(n=160, d=6, seed=0):

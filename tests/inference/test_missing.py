@@ -12,7 +12,7 @@ from sobolev.inference.schemes import BlockTest, Imputed, Robust, Split, Student
 from sobolev.inference.studentised import rubin_pvalue, studentised_pvalue
 from sobolev.inference.trial import Trial
 
-FAST = ConvexSIC(lam=0.01)
+FAST = ConvexSIC(feature_map="landmark", lam=0.01)
 
 
 def draw(n=300, d=6, seed=0, share=0.2):
@@ -226,3 +226,5 @@ def test_complete_rows_are_those_of_the_most_important_columns():
     kept = trial.complete_rows(np.array([0.4, 0.3, 0.2, 0.1]))
     assert np.flatnonzero(~kept).tolist() == list(range(45))  # the third would leave none
     assert trial.complete_rows(np.array([0.01, 0.97, 0.01, 0.01])).sum() == 75
+    trial.X[:, 3] = gaps[:, 0]  # a column that tells where the first is missing
+    assert np.flatnonzero(~trial.complete_rows(np.array([0.4, 0.3, 0.2, 0.1]))).size == 25

@@ -25,7 +25,7 @@ from sobolev.inference.schemes import Forward as Scheme
 from sobolev.inference.schemes import Robust, block_edges
 from sobolev.inference.trial import Trial, WholeGroups, with_whole_groups
 
-FAST = ConvexSIC(lam=0.01)
+FAST = ConvexSIC(feature_map="landmark", lam=0.01)
 
 
 def draw(n_subjects=40, size=5, d=6, seed=0):

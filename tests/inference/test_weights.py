@@ -12,7 +12,7 @@ from sobolev import ConvexSIC, HRTSelector, KnockoffSelector
 from sobolev.critic import PredictorCritic
 from sobolev.inference.null_distribution import NullTable
 
-FAST = ConvexSIC(lam=0.01)
+FAST = ConvexSIC(feature_map="landmark", lam=0.01)
 
 
 def draw(n=200, d=5, seed=0):

@@ -240,7 +240,9 @@ def test_data_frames_and_constant_columns():
     X, y = draw()
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(30)]).assign(flat=1.0)
     with pytest.warns(DataWarning, match=r"set aside: .flat. .constant"):
-        fitted = KnockoffSelector(ConvexSIC(lam=0.05), fdr=0.2, random_state=0).fit(frame, y)
+        fitted = KnockoffSelector(
+            ConvexSIC(feature_map="landmark", lam=0.05), fdr=0.2, random_state=0
+        ).fit(frame, y)
     assert fitted.statistics_[30] == 0
     assert fitted.feature_importances_[30] == 0
     assert not fitted.support_[30]
@@ -444,7 +446,9 @@ def test_a_sampler_with_bad_draws_is_an_error():
 @pytest.mark.filterwarnings("ignore:No features were selected")
 @parametrize_with_checks(
     [
-        KnockoffSelector(ConvexSIC(lam=0.1, solver=Alternating(rounds=1)), random_state=0),
+        KnockoffSelector(
+            ConvexSIC(feature_map="landmark", lam=0.1, solver=Alternating(rounds=1)), random_state=0
+        ),
         KnockoffSelector(statistic="lasso_path", n_draws=2, random_state=0),
     ]
 )

@@ -28,7 +28,9 @@ def data():
 @pytest.fixture(scope="module")
 def hrt(data):
     groups = {"pair": ["x7", "x8"]}
-    return HRTSelector(ConvexSIC(lam=0.02), feature_groups=groups, random_state=0).fit(*data)
+    return HRTSelector(
+        ConvexSIC(feature_map="landmark", lam=0.02), feature_groups=groups, random_state=0
+    ).fit(*data)
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +71,18 @@ def test_checks_come_from_the_selector(hrt, knockoffs, data):
         titles = [plot(given).get_title(loc="left") for given in (selector, selector.diagnostics_)]
         assert titles[0] == titles[1]
         assert "columns fail" in titles[0]
-    silent = HRTSelector(ConvexSIC(lam=0.02), diagnose=False, random_state=0).fit(*data)
+    silent = HRTSelector(
+        ConvexSIC(feature_map="landmark", lam=0.02), diagnose=False, random_state=0
+    ).fit(*data)
     with pytest.raises(ValueError, match="diagnose=True"):
         plot_conditional(silent)
 
 
 def test_critics_without_effects_are_refused(data, knockoffs):
     X, y = data
-    both = KnockoffSelector(ConvexSIC(lam=0.02), random_state=0, fdr=0.4).fit(X, y)
+    both = KnockoffSelector(
+        ConvexSIC(feature_map="landmark", lam=0.02), random_state=0, fdr=0.4
+    ).fit(X, y)
     with pytest.raises(TypeError, match="columns and knockoffs together"):
         plot_effect(both, X, y, "x1")
     with pytest.raises(TypeError, match="HRTSelector has no witness"):

@@ -363,7 +363,9 @@ def test_all_selected_rows_are_printed(open_report, make_result):
 
 def test_twenty_features_fit_on_five_pages(open_report, make_result):
     X, y = make_sinexp(200, 20, random_state=0, as_frame=True, return_X_y=True)
-    selector = HRTSelector(ConvexSIC(lam=0.02), random_state=0, fdr=0.2).fit(X, y)
+    selector = HRTSelector(
+        ConvexSIC(feature_map="landmark", lam=0.02), random_state=0, fdr=0.2
+    ).fit(X, y)
     with open_report(from_selector(selector, X, y)) as page:
         pages = page.pdf(format="A4").count(b"/Type /Page\n")
     assert 2 <= pages <= 5

@@ -22,13 +22,15 @@ def data():
 
 
 SELECTORS = {
-    "hrt": HRTSelector(ConvexSIC(lam=0.02), random_state=0),
-    "knockoffs": KnockoffSelector(ConvexSIC(lam=0.02), fdr=0.3, random_state=0),
+    "hrt": HRTSelector(ConvexSIC(feature_map="landmark", lam=0.02), random_state=0),
+    "knockoffs": KnockoffSelector(
+        ConvexSIC(feature_map="landmark", lam=0.02), fdr=0.3, random_state=0
+    ),
     "convex": ConvexSIC(lam=0.02, n_features_to_select=4),
     "neural": NeuralSIC(n_features_to_select=4, random_state=0),
 }
 PICTURES = {
-    "hrt": ["Effects", "Tests", "Model of the columns"],  # the critic is a sum of single columns
+    "hrt": ["Effects", "Interactions", "Tests", "Model of the columns"],
     "knockoffs": ["Knockoffs"],
     "convex": ["Effects", "Interactions"],
     "neural": ["Effects", "Interactions"],
@@ -92,7 +94,7 @@ def test_misfits_are_warned_of_unless_the_caller_says_otherwise(data):
     X, y = data
     X = X.assign(skewed=np.exp(4 * X["x7"] + np.random.default_rng(0).standard_normal(len(X))))
     settings = {"conditional": "gaussian", "pvalue": "saddlepoint", "copies": "keep"}
-    hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0, **settings)
+    hrt = HRTSelector(ConvexSIC(feature_map="landmark", lam=0.02), random_state=0, **settings)
     with pytest.warns(UserWarning, match="does not fit"):
         hrt.fit(X, y)
     (said,) = make_result(hrt, X, y, pictures=False).warnings
@@ -103,7 +105,7 @@ def test_misfits_are_warned_of_unless_the_caller_says_otherwise(data):
 
 def test_an_interrupted_fit_gives_a_ranking(data):
     X, y = data
-    hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0).fit(X, y)
+    hrt = HRTSelector(ConvexSIC(feature_map="landmark", lam=0.02), random_state=0).fit(X, y)
     for name in ("support_", "pvalues_", "qvalues_", "estimator_", "left_out_"):
         delattr(hrt, name)
     result = make_result(hrt, X, y)
@@ -147,7 +149,9 @@ def test_near_copies_have_one_effect_and_are_named():
     x, z = rng.standard_normal((2, 200))
     X = pd.DataFrame({"a": x, "b": -2 * x + 1, "c": z, "d": rng.standard_normal(200)})
     y = x + 0.3 * rng.standard_normal(200)
-    hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0, n_repeats=1).fit(X, y)
+    hrt = HRTSelector(ConvexSIC(feature_map="landmark", lam=0.02), random_state=0, n_repeats=1).fit(
+        X, y
+    )
     result = make_result(hrt, X, y)
     effects = next(picture for picture in result.pictures if picture.title == "Effects")
     assert "a, b" in [name for name, _ in effects.names]
@@ -177,7 +181,9 @@ def test_categories_of_two_values_have_the_names_of_their_columns():
     drug, dose = rng.choice(["placebo", "verum"], 150), rng.standard_normal(150)
     X = pd.DataFrame({"drug": drug, "dose": dose})
     y = (drug == "verum") * (1 + dose) + 0.3 * rng.standard_normal(150)
-    hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0, n_repeats=1).fit(X, y)
+    hrt = HRTSelector(ConvexSIC(feature_map="landmark", lam=0.02), random_state=0, n_repeats=1).fit(
+        X, y
+    )
     assert set(hrt.summary()["feature"]) == {"drug", "dose"}
     effects, together, *_ = make_result(hrt, X, y).pictures
     assert {name for name, _ in effects.names} == {"drug", "dose"}
@@ -191,7 +197,9 @@ def test_the_page_shows_the_table_behind_the_answer():
     X["near"] = X["u"] + 0.35 * rng.standard_normal(150)
     X.loc[:20, "w"] = np.nan
     y = np.where(x[:, 1] > 0.5, "yes", "no")
-    hrt = HRTSelector(ConvexSIC(lam=0.02), random_state=0, n_repeats=1).fit(X, y)
+    hrt = HRTSelector(ConvexSIC(feature_map="landmark", lam=0.02), random_state=0, n_repeats=1).fit(
+        X, y
+    )
     data = make_result(hrt, X, y, pictures=False).data
     assert data["classes"] == {label: int((y == label).sum()) for label in ("no", "yes")}
     assert data["missing_cells"] == {"w": pytest.approx(21 / 150)}

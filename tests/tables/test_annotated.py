@@ -12,7 +12,7 @@ from sobolev import ConvexSIC, HRTSelector, KnockoffSelector
 from sobolev.exceptions import DataWarning
 from sobolev.tables import annotate
 
-FAST = ConvexSIC(lam=0.03)
+FAST = ConvexSIC(feature_map="landmark", lam=0.03)
 
 
 class StandIn:

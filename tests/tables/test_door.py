@@ -23,7 +23,7 @@ from sobolev.plotting import partial_effect, plot_effect
 from sobolev.tables import prepare
 from sobolev.tables.opening import in_python, open_table
 
-FAST = ConvexSIC(lam=0.03)
+FAST = ConvexSIC(feature_map="landmark", lam=0.03)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_the_encoded_columns_give_the_same(frame, fitted):
         warnings.simplefilter("ignore")
         data = prepare(frame, "y")
         groups = dict(data.variables)
-        critic = ConvexSIC(lam=0.03, feature_groups=groups)
+        critic = ConvexSIC(feature_map="landmark", lam=0.03, feature_groups=groups)
         plain = HRTSelector(critic, feature_groups=groups, random_state=0).fit(data.X, data.y)
         again = HRTSelector(FAST, random_state=0).fit(data)
     first = [data.places[name][0] for name in ("age", "sex", "site", "dose", "smokes")]

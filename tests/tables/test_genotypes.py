@@ -99,7 +99,9 @@ def test_windows_are_groups_of_a_selector():
     table = X.assign(y=X["1:500:A:G"] + 0.5 * rng.standard_normal(200))
     groups = windows(X.columns, 400)
     assert len(groups) == 3
-    hrt = HRTSelector(ConvexSIC(lam=0.03), feature_groups=groups, random_state=1).fit(table, "y")
+    hrt = HRTSelector(
+        ConvexSIC(feature_map="landmark", lam=0.03), feature_groups=groups, random_state=1
+    ).fit(table, "y")
     p = hrt.pvalues_.reshape(3, 4)
     np.testing.assert_array_equal(p, p[:, :1] * np.ones(4))  # a group has one p-value
     assert np.argmin(p[:, 0]) == 1
@@ -136,7 +138,12 @@ def test_null_pvalues_of_genotypes():
         rng = np.random.default_rng(seed)
         X = genotypes(rng, 200, 16)
         y = X[:, 5] - X[:, 11] + rng.standard_normal(200)
-        hrt = HRTSelector(ConvexSIC(lam=0.03), scheme="split", diagnose=False, random_state=seed)
+        hrt = HRTSelector(
+            ConvexSIC(feature_map="landmark", lam=0.03),
+            scheme="split",
+            diagnose=False,
+            random_state=seed,
+        )
         null.append(np.delete(hrt.fit(X, y).pvalues_, [5, 11]))
     null = np.concatenate(null)
     assert np.isfinite(null).sum() > 40

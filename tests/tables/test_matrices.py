@@ -11,7 +11,7 @@ from sobolev.inference.trial import Trial
 from sobolev.tables import matrices
 from sobolev.tables.matrices import dense, most_columns, strengths
 
-FAST = ConvexSIC(lam=0.03)
+FAST = ConvexSIC(feature_map="landmark", lam=0.03)
 
 
 def counts(rng, n, d):

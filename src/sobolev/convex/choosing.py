@@ -1,9 +1,10 @@
-"""Which feature map: by name, by the number of rows, or by held-out risk."""
+"""Which feature map: by name, by the number of rows, or several by held-out risk."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from sobolev.convex.feature_maps import (
     SizedMap,
 )
 from sobolev.convex.parts import PartsMap
+from sobolev.criterion import risk
 
 # With more rows, an iteration with landmarks costs more than one with Fourier features and does
 # not rank better.
@@ -49,9 +51,11 @@ class AutoMap(SizedMap):
 
 @dataclass(frozen=True)
 class BestMap(SizedMap):
-    """The map of the best held-out risk: linear, parts or landmarks; ``feature_map="best"``.
+    """The maps of good held-out risk: linear, parts or landmarks; ``feature_map="best"``.
 
-    Each map is cross-validated with its own lam. More than 5,000 rows get Fourier features.
+    Each map is cross-validated with its own lam, and those that are clearly worse are left out. The
+    critic is the sum of the others with equal weights, after refits with those that did best on the
+    rows since. More than 5,000 rows get Fourier features.
 
     Parameters
     ----------
@@ -91,12 +95,15 @@ class Rival:
         Mean risk of rows that the critic had not seen.
     n_rows : float
         Number of these rows, each counted by its weight.
+    critic : callable, optional
+        The critic h of the last fit: standardised rows to (n, k).
     """
 
     map: MapSpec
     lam: float
     risk: float
     n_rows: float
+    critic: Any = field(default=None, compare=False)
 
     def judged(self, risks: Array, weights: Array) -> Rival:
         """The rival after further held-out rows, with weights of mean one."""
@@ -105,9 +112,65 @@ class Rival:
         return replace(self, risk=total / n_rows, n_rows=n_rows)
 
 
-def best_of(rivals: Sequence[Rival]) -> Rival:
-    """The rival of the largest held-out risk; of equal ones the first."""
-    return max(rivals, key=lambda rival: rival.risk)
+@dataclass(frozen=True)
+class Contest:
+    """Maps that may be best, and what rows that their critics had not seen say of mixtures.
+
+    The mean risk of a sum w_1 h_1 + ... of critics is w'a - rho/2 w'Bw, where a_k is the mean of
+    h_k'psi and B_kl that of h_k'h_l.
+
+    Attributes
+    ----------
+    rivals : tuple of Rival
+    a, B : arrays of shape (K,) and (K, K), or None
+        Sums over the rows since the maps were compared, each counted by its weight.
+    """
+
+    rivals: tuple[Rival, ...]
+    a: Array | None = None
+    B: Array | None = None
+
+    @property
+    def best(self) -> Rival:
+        """The rival of the largest held-out risk; of equal ones the first."""
+        return max(self.rivals, key=lambda rival: rival.risk)
+
+    def with_critics(self, critics: Sequence[Any]) -> Contest:
+        """The same with the critics of a fit."""
+        both = zip(self.rivals, critics, strict=True)
+        return replace(self, rivals=tuple(replace(rival, critic=critic) for rival, critic in both))
+
+    def with_lams(self, factor: float) -> Contest:
+        """The same with other values of lam."""
+        return replace(self, rivals=tuple(replace(r, lam=factor * r.lam) for r in self.rivals))
+
+    def judged(self, x: Array, psi: Array, weights: Array, rho: float) -> Contest:
+        """The contest after further held-out rows, with weights of mean one."""
+        h = np.array([rival.critic(x) for rival in self.rivals])
+        a = np.einsum("Knk,nk,n->K", h, psi, weights)
+        B = np.einsum("Knk,Lnk,n->KL", h, h, weights, optimize=True)
+        if self.a is not None and self.B is not None:
+            a, B = self.a + a, self.B + B
+        risks = risk(np.sum(h * psi, axis=2), np.sum(h**2, axis=2), rho)
+        both = zip(self.rivals, risks, strict=True)
+        rivals = [rival.judged(own, weights) for rival, own in both]
+        return Contest(tuple(rivals), a, B)
+
+    def weights(self, rho: float) -> Array:
+        """Weights of the critics, not negative and of sum one: equal, or of the largest risk."""
+        size = len(self.rivals)
+        best, found = -np.inf, np.full(size, 1 / size)
+        if self.a is None or self.B is None:
+            return found
+        for used in chain.from_iterable(combinations(range(size), k + 1) for k in range(size)):
+            own = list(used)
+            a, B, one = self.a[own], rho * self.B[np.ix_(own, own)], np.ones((len(own), 1))
+            system = np.block([[B, one], [one.T, np.zeros((1, 1))]])
+            w = np.linalg.lstsq(system, np.append(a, 1.0), rcond=None)[0][:-1]
+            gain = w @ a - 0.5 * w @ B @ w
+            if w.min() >= 0 and gain > best:
+                best, found = gain, np.bincount(own, w, minlength=size)
+        return found
 
 
 def still_open(rivals: Sequence[Rival], folds: Sequence[Array]) -> list[Rival]:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sobolev._random import RandomState
 from sobolev._standardize import Standardizer
 from sobolev._typing import Array, Index
-from sobolev.convex.choosing import BestMap, Rival
+from sobolev.convex.choosing import BestMap, Contest
 from sobolev.convex.evaluation import ConvexEvaluator
 from sobolev.convex.fitting import TAU, Critic, row_risk
 from sobolev.convex.refit import predict_without
@@ -65,9 +65,9 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         object with its own parameters, for example ``LandmarkMap(n_components=200)``. "auto" uses
         landmarks (kernel functions at the rows) and a linear block up to 5,000 rows, and Fourier
         features and a linear block for more. "parts" has splines of single columns and products
-        of pairs. "best" chooses between linear, parts and landmarks by held-out risk. An object
-        with ``values(X)`` and ``derivative(X, j)`` on standardised columns is a map of your
-        own.
+        of pairs. "best" is a sum of critics with linear, parts and landmark maps, without those of
+        clearly smaller held-out risk. An object with ``values(X)`` and ``derivative(X, j)`` on
+        standardised columns is a map of your own.
     solver : {"alternating", "bcd"}, Alternating or BlockCoordinateDescent, default="alternating"
         Algorithm 1 or Algorithm 2 of the paper, by name or as an object with tolerance, number of
         iterations and rounds, for example ``Alternating(rounds=1)``.
@@ -191,7 +191,7 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
     encoder_: TargetEncoder = field(init=False)
     standardizer_: Standardizer = field(init=False)
     critic_: Critic = field(init=False)
-    _rivals: list[Rival] = field(init=False)
+    _contest: Contest = field(init=False)
     _n_before: int = field(init=False)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ConvexSIC:
@@ -236,12 +236,12 @@ class ConvexSIC(CriticMixin, SICSelectorMixin, BaseEstimator):
         """
         check_parameters(self)
         p = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights
-        rivals = self.__dict__.pop("_rivals", [])
-        n_before = self.__dict__.pop("_n_before", None)
-        rivals = [] if n_before is None else judge(self, rivals, X, y, p, n_before)
+        contest, n_before = (self.__dict__.pop(name, None) for name in ("_contest", "_n_before"))
+        seen = contest is not None and n_before is not None
+        contest = judge(self, contest, X, y, p, n_before) if seen else None
         forget(self)
         self.n_features_in_ = X.shape[1]
-        train(self, *prepare(self, X, y, p), rivals)
+        train(self, *prepare(self, X, y, p), contest)
         return self
 
     @property

@@ -13,8 +13,10 @@ optionally ``fit(X)``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -169,6 +171,49 @@ class BoundMap:
         omega = p if omega is None else omega
         linear = LinearPart.from_rows(X, psi, p, omega) if self.linear else None
         return QuadraticForms(self.part(X, psi, p, omega), linear)
+
+
+class SideBySide(BoundMap):
+    """The functions of several bound maps, one map after the other, and one linear block."""
+
+    def __init__(self, maps: Sequence[BoundMap]) -> None:
+        self.maps = list(maps)
+        self.linear = any(each.linear for each in maps)
+        self.n_functions = sum(each.n_functions for each in maps)
+
+    @property
+    def places(self) -> list[slice]:
+        """Where the functions of each map stand."""
+        ends = np.cumsum([0, *[each.n_functions for each in self.maps]]).tolist()
+        return [slice(*place) for place in pairwise(ends)]
+
+    def nonlinear_values(self, X: Array) -> Array:
+        """The functions of all maps."""
+        return np.hstack([each.nonlinear_values(X) for each in self.maps])
+
+    def nonlinear_gradient(self, X: Array, coefficients: Array) -> Array:
+        """The sum of the gradients of the maps."""
+        found = [
+            each.nonlinear_gradient(X, coefficients[:, place])
+            for each, place in zip(self.maps, self.places, strict=True)
+        ]
+        return np.asarray(sum(found))
+
+    def n_nodes(self, column: int, length: float) -> int:
+        """As many as the map that needs most."""
+        return max(each.n_nodes(column, length) for each in self.maps)
+
+    def fixed(self, X: Array) -> Any:
+        """What each map needs of the rows."""
+        return [each.fixed(X) for each in self.maps]
+
+    def replaced(self, X: Array, fixed: Any, columns: Index, values: Array, U: Array) -> Array:
+        """The sum of the maps with the columns replaced."""
+        found = [
+            each.replaced(X, own, columns, values, U[place])
+            for each, own, place in zip(self.maps, fixed, self.places, strict=True)
+        ]
+        return np.asarray(sum(found))
 
 
 def with_columns(X: Array, columns: Index, values: Array) -> Array:

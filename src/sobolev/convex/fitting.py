@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from sobolev._typing import Array, Index, Mask
-from sobolev.convex.feature_maps import BoundMap, LandmarkMap, MapSpec
+from sobolev.convex.feature_maps import BoundMap, LandmarkMap, MapSpec, SideBySide
 from sobolev.convex.quadratics import MANY_ROWS, CoupledForms
 from sobolev.convex.rows import Data, Rows
 from sobolev.convex.screening import (
@@ -153,6 +153,20 @@ class Critic:
             )
         f = np.sum(self(X) * psi, axis=1)
         return Explanation(features, np.zeros(f.size), f - features.sum(axis=1))
+
+
+def mixed(critics: Sequence[Critic], weights: Array) -> Critic:
+    """The weighted sum of critics of the same columns, as one critic."""
+    bound = SideBySide([critic.bound for critic in critics])
+    sizes = [each.n_functions for each in bound.maps]
+    parts = [w * critic.U for w, critic in zip(weights, critics, strict=True)]
+    center = [critic.center[:m] for critic, m in zip(critics, sizes, strict=True)]
+    U = [part[:m] for part, m in zip(parts, sizes, strict=True)]
+    straight = [k for k, each in enumerate(bound.maps) if each.linear]
+    if straight:  # the mean of the columns, the same for all
+        center.append(critics[straight[0]].center[sizes[straight[0]] :])
+        U.append(sum(parts[k][sizes[k] :] for k in straight))
+    return Critic(bound, np.concatenate(center), np.vstack(U))
 
 
 @dataclass(frozen=True)

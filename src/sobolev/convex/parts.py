@@ -15,6 +15,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.stats import chi2
 
 from sobolev._parameters import check_count
 from sobolev._sample import Sample
@@ -35,6 +36,9 @@ PAIR_METRIC = 1.5
 # A pair is taken if the squared z-scores of its three simplest products add up to more than this:
 # among pairs that do not matter, one in two hundred.
 PAIR_SCORE = 12.8
+# A pair of columns without effects of their own needs a score that so many pairs of all reach by
+# chance.
+SPARE_PAIRS = 4
 # Roughness of functions that the rows do not show, so that they come last.
 LOST_ROUGHNESS = 1e6
 
@@ -53,7 +57,8 @@ class PartsMap(MapSpec):
         Largest number of pairs of columns with products; 0 for an additive critic. Pairs are chosen
         by the products of their columns with what an additive fit leaves of the response.
     pair_columns : int, default=40
-        Number of columns among which pairs are chosen.
+        Number of columns among which pairs are chosen: those of largest importance, then those
+        whose products with another column agree best with the response.
     scores : bool, default=False
         Whether columns with heavy tails enter as normal scores of their ranks.
     """
@@ -106,28 +111,51 @@ class PartsMap(MapSpec):
     def _pairs(
         self, X: Array, metric: Array, p: Array, psi: Array, curves: Curves
     ) -> list[tuple[int, int]]:
-        """Pairs whose products are related to what an additive fit leaves of the response."""
-        most = np.argsort(-metric, kind="stable")[: self.pair_columns]
-        most = most[metric[most] > PAIR_METRIC * metric.min()]
-        if most.size < 2:
+        """Pairs whose products are related to what an additive fit leaves of the response.
+
+        Columns need no effect of their own, but pairs of others need a larger score.
+        """
+        strong = metric > PAIR_METRIC * metric.min()
+        most = self._pair_columns(X, np.where(strong, metric, 0.0), p, psi)
+        first, second = np.triu_indices(most.size, 1)
+        if not first.size:
             return []
-        first, second = (most[k] for k in np.triu_indices(most.size, 1))
+        chance = 2 * SPARE_PAIRS / (metric.size * (metric.size - 1))
+        least = max(PAIR_SCORE, float(chi2.isf(min(chance, 1.0), 3)))
+        asked = np.where(strong[most[first]] & strong[most[second]], PAIR_SCORE, least)
         pairs: list[tuple[int, int]] = []
         for _ in range(PAIR_PASSES):
             bound = BoundPartsMap.scaled(curves, pairs, X, p)
             residual = _residual(X, metric, p, psi, bound, most)
-            found = _pair_scores(X, p, residual, curves, most)[np.triu_indices(most.size, 1)]
+            found = _pair_scores(X, p, residual, curves, most)[first, second]
             order = np.argsort(-found, kind="stable")
-            best = order[found[order] > PAIR_SCORE]
-            named = [
-                (int(min(a, b)), int(max(a, b)))
-                for a, b in zip(first[best], second[best], strict=True)
-            ]
-            new = [pair for pair in named if pair not in pairs][: self.n_pairs - len(pairs)]
+            best = order[found[order] > asked[order]]
+            new = [(int(most[first[i]]), int(most[second[i]])) for i in best]
+            new = [pair for pair in new if pair not in pairs][: self.n_pairs - len(pairs)]
             pairs += new
             if not new:
                 break
         return sorted(pairs)
+
+    def _pair_columns(self, X: Array, metric: Array, p: Array, psi: Array) -> Index:
+        """The columns among which pairs are chosen, in order.
+
+        Those with a metric, and those whose products with another column agree best with the
+        response.
+        """
+        n_wanted = min(self.pair_columns, metric.size)
+        most = np.lexsort((-_best_products(X, p, psi), -metric))[:n_wanted]
+        return np.sort(most)
+
+
+def _best_products(X: Array, p: Array, psi: Array) -> Array:
+    """The largest squared correlation of the products of each column with the response."""
+    weighted = p[:, None] * X
+    spread = weighted.T @ X  # of independent columns: the product of their variances
+    spread = np.outer(np.diag(spread), np.diag(spread))
+    score = sum((X.T @ (r[:, None] * weighted)) ** 2 for r in psi.T) / np.maximum(spread, 1e-300)
+    np.fill_diagonal(score, 0.0)
+    return np.asarray(score.max(axis=0))
 
 
 def _residual(

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from sobolev._parameters import check_number, check_option
 from sobolev._progress import Progress
@@ -28,7 +27,7 @@ from sobolev._sample import (
 from sobolev._standardize import Standardizer
 from sobolev._threads import blas_threads
 from sobolev._typing import Array
-from sobolev.convex.choosing import BestMap, Rival, best_of, resolve_feature_map, still_open
+from sobolev.convex.choosing import BestMap, Contest, Rival, resolve_feature_map, still_open
 from sobolev.convex.cross_validation import cross_validate
 from sobolev.convex.feature_maps import LandmarkMap, MapSpec
 from sobolev.convex.fitting import (
@@ -39,6 +38,7 @@ from sobolev.convex.fitting import (
     Fit,
     Settings,
     fit_critic,
+    mixed,
 )
 from sobolev.convex.norm_weight import is_open, with_tau
 from sobolev.convex.rows import MEASURES, Data, Rows
@@ -163,20 +163,22 @@ def n_candidates(settings: Settings, d: int) -> int | None:
 
 
 def train(
-    estimator: Any, data: Data, settings: Settings, folds: Folds, rivals: Sequence[Rival] = ()
+    estimator: Any, data: Data, settings: Settings, folds: Folds, contest: Contest | None = None
 ) -> None:
     """Choose the map, lam and tau if they are not given, fit the critic and store it.
 
-    ``rivals`` are the maps to choose from if they were compared before.
+    ``contest`` has the maps to choose from if they were compared before. The critic then is the
+    mixture of maps that did best on the rows since.
     """
     risks = None
     with blas_threads(data.n_rows), Progress(estimator.verbose) as progress:
-        if not (rivals and isinstance(settings.map, BestMap)):
+        if contest is None or not isinstance(settings.map, BestMap):
             progress.stage("choosing lam")
             rivals, risks = compare(estimator, data, settings, folds)
-        best = best_of(rivals)
-        if isinstance(settings.map, BestMap):
-            estimator._rivals = list(rivals)
+            contest = Contest(tuple(rivals))
+        if settings.screen is not None:  # each map has candidate columns of its own
+            contest = Contest((contest.best,))
+        best, is_open_map = contest.best, isinstance(settings.map, BestMap)
         choosing = estimator.tau == "auto" and is_open(data, settings)
         settings = replace(settings, map=best.map)
         if choosing:
@@ -188,7 +190,26 @@ def train(
             progress.step(f"round {number}, iteration {iteration}, SIC {-objective:.5f}")
 
         fit = fit_critic(data, settings, best.lam, _warm_start(estimator, settings), report)
+        fits = [
+            fit if rival is best else fit_critic(data, replace(settings, map=rival.map), rival.lam)
+            for rival in contest.rivals
+        ]
     store_fit(estimator, fit, settings, best.lam, risks)
+    if is_open_map:
+        estimator._contest = contest.with_critics([each.critic() for each in fits])
+    if len(fits) > 1:
+        _store_mixture(estimator, settings, fits, contest.weights(settings.rho))
+
+
+def _store_mixture(estimator: Any, settings: Settings, fits: Sequence[Fit], weights: Array) -> None:
+    """Store the weighted sum of several fits, and the weighted mean of their importances."""
+    estimator.critic_ = mixed([each.critic() for each in fits], weights)
+    own = [settings.feature_importances(each.solution) for each in fits]
+    varying = estimator.standardizer_.varying
+    estimator.feature_importances_ = spread(np.average(own, axis=0, weights=weights), varying)
+    if hasattr(estimator, "group_importances_"):
+        own = [each.solution.eta for each in fits]
+        estimator.group_importances_ = np.average(own, axis=0, weights=weights)
 
 
 def compare(
@@ -217,30 +238,21 @@ def compare(
         rivals.append(Rival(each, chosen, float(at_chosen.mean()), data.n_rows))
         of_folds.append(at_chosen)
         paths.append(risks)
-    best = best_of(rivals)
+    best = Contest(tuple(rivals)).best
     found = paths[rivals.index(best)] if is_open else None
     return still_open(rivals, of_folds), found
 
 
-def judge(estimator: Any, rivals: Sequence[Rival], X: Array, y: Any, p: Array, n: int) -> Any:
-    """Rivals after the rows beyond the first n, for a fit to all rows.
+def judge(estimator: Any, contest: Contest, X: Array, y: Any, p: Array, n: int) -> Contest:
+    """The contest after the rows beyond the first n, to which its critics were fitted.
 
-    The estimator was fitted to the first n rows; critics with the other maps are fitted to them
-    here. Each lam falls with the number of rows.
+    Each lam falls with the number of rows.
     """
-    new, before = np.arange(n, X.shape[0]), np.arange(n)
-    if len(rivals) > 1 and new.size:
-        chosen, judged = best_of(rivals), []
-        for rival in rivals:
-            critic = estimator
-            if rival is not chosen:
-                critic = clone(estimator).set_params(feature_map=rival.map, lam=rival.lam, cv=5)
-                weights = p[before] / p[before].sum()
-                critic.fit_validated(X[before], take_rows(y, before), weights)
-            risks = critic.risk_validated(X[new], take_rows(y, new))
-            judged.append(rival.judged(risks, p[new] * p.size))
-        rivals = judged
-    return [replace(rival, lam=rival.lam * n / X.shape[0]) for rival in rivals]
+    if len(contest.rivals) > 1 and n < X.shape[0]:
+        x = estimator.standardizer_.transform(X[n:])
+        psi = estimator.encoder_.transform(take_rows(y, np.arange(n, X.shape[0])))
+        contest = contest.judged(x, psi, p[n:] * p.size, float(estimator.rho))
+    return contest.with_lams(n / X.shape[0])
 
 
 def refit_lams(lam: str) -> tuple[float, ...]:

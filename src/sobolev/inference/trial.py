@@ -389,16 +389,23 @@ class Trial:
         """Rows in which important columns are not missing; None for tables without gaps.
 
         A draw in the place of such a cell may leave to other columns what the cell would explain.
-        Columns are taken in the order of their importance, as long as half of the rows remain.
+        Columns are taken in the order of their importance, as long as half of the rows remain and
+        no column loses its variation, as one that tells which cells are missing would.
         """
         if self.gaps is None:
             return None
         kept = np.ones(len(self.X), dtype=bool)
         for j in np.argsort(-importances, kind="stable"):
             seen = kept & ~self.gaps[:, j]
-            if 2 * importances[j] * importances.size >= 1 and 2 * seen.sum() >= seen.size:
+            enough = 2 * importances[j] * importances.size >= 1 and 2 * seen.sum() >= seen.size
+            if enough and np.array_equal(self._varying(seen), self._varying(kept)):
                 kept = seen
         return kept
+
+    def _varying(self, rows: Mask) -> Mask:
+        """The columns that are not constant in some rows."""
+        found: Mask = np.ptp(self.X[rows], axis=0) > 0
+        return found
 
     def evaluator(self, block: Block) -> Any:
         """The statistic on the rows of a block."""

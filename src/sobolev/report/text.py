@@ -41,8 +41,8 @@ _CRITICS = {
     "neural": "a neural network as critic (NeuralSIC)",
 }
 _BEST_MAP = (
-    "This critic is linear, a sum of functions of single columns and of pairs, or a kernel of all "
-    "columns, whichever predicts held-out rows best."
+    "This critic is a weighted sum of a linear critic, one of functions of single columns and of "
+    "pairs, and a kernel of all columns, without those that predict held-out rows clearly worse."
 )
 _CONDITIONALS = {
     "auto": "logistic or ridge regression with resampled residuals where these fit, the leaf "

@@ -45,7 +45,8 @@ RECORDS: tuple[type, ...] = (
     # tables, responses and columns
     *(Standardizer, NormalScores, TargetColumn, TargetEncoder, Decomposition),
     # convex
-    *(choosing.AutoMap, choosing.BestMap, choosing.Rival),
+    *(choosing.AutoMap, choosing.BestMap, choosing.Rival, choosing.Contest),
+    feature_maps.SideBySide,
     *(feature_maps.LandmarkMap, feature_maps.BoundLandmarkMap),
     *(feature_maps.FourierMap, feature_maps.BoundFourierMap, feature_maps.LinearMap),
     *(feature_maps.PolynomialMap, feature_maps.BoundPolynomialMap),
