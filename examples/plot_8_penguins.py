@@ -41,8 +41,9 @@ plt.show()
 # As a biologist reads it
 # -----------------------
 # Males are heavier than females of the same species and frame. The length of the flipper measures
-# the frame of the bird, and the depth and length of the bill add a little to it. The species is
-# just not selected: flippers and bills tell most of what it says.
+# the frame of the bird, and the length of the bill adds a little to it. The species is left out:
+# its p-value is small with the first model of the columns, but not after the second look. Flippers
+# and bills tell what it says.
 #
 # The year is a warning more than a discovery: seasons differ, in food and in who measured. It is a
 # covariate rather than a question, so adjust for it.
@@ -51,10 +52,10 @@ adjusted = HRTSelector(fdr=0.1, adjust=["year"], random_state=0).fit(table, "bod
 print("adjusted for the year:", ", ".join(adjusted.get_feature_names_out()))
 
 # %%
-# Now the species is selected, too: where a p-value is close to the line, small changes decide.
-# Choose covariates before you see the answer. The island is not selected. Gentoo live on Biscoe
-# only and Chinstrap on Dream only, so the question is whether Adelie penguins of different islands
-# differ, and few rows speak to it: "not selected" does not mean that they are the same.
+# Now the depth of the bill is selected, too: where a p-value is close to the line, small changes
+# decide. Choose covariates before you see the answer. The island is not selected. Gentoo live on
+# Biscoe only and Chinstrap on Dream only, so the question is whether Adelie penguins of different
+# islands differ, and few rows speak to it: "not selected" does not mean that they are the same.
 #
 # Both birds of a nest were measured, and the two rows are not independent; this table has no column
 # for the nest. If yours has one, pass ``groups="nest"``.

@@ -674,7 +674,8 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
     def _second_look(self, trial: Trial, runs: list[Run]) -> dict[str, tuple[float, float]]:
         """Test what is selected with a corrected model, too; a p-value that is not small counts.
 
-        Returns the p-values, before and after, of the units that are no longer selected.
+        Returns the p-values, before and after, of the units that are no longer selected because
+        theirs rose.
         """
         looked = [k for k, unit in enumerate(trial.units) if self.support_[unit[0]]]
         if not looked:
@@ -692,7 +693,7 @@ class HRTSelector(TableMixin, SummaryMixin, SelectorMixin, BaseEstimator):
         return {
             names[j]: (float(before[j]), float(self.pvalues_[j]))
             for j in firsts
-            if not self.support_[j]
+            if not self.support_[j] and self.pvalues_[j] > before[j]
         }
 
     def warn(self, stacklevel: int = 2) -> None:
