@@ -77,8 +77,8 @@ plt.show()
 # have: an irregular outline is what pathologists look for. So are large nuclei, but the size is
 # left out: its p-value is small with the first model of the columns and not with a corrected one,
 # so the other properties may tell what it says. Nothing shows that texture, symmetry or fractal
-# dimension add to these. Importance is not evidence: the critic uses size and texture most, but on held-out
-# rows draws of them given the other properties do as well.
+# dimension add to these. Importance is not evidence: the critic uses size and texture most, but on
+# held-out rows draws of them given the other properties do as well.
 #
 # The groups must not be chosen by their p-values. If two groupings make sense, decide for one
 # before you run the test.
