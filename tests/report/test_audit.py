@@ -94,3 +94,5 @@ def test_write_report_takes_an_audit(tmp_path):
 def test_options_of_commands_stay_on_one_line(make_result):
     page = render_report(make_result(settings={"command": "sobolev select <a>.csv --target y-z"}))
     assert '&lt;a&gt;.csv <span class="option">--target</span> y-z' in page
+    page = render_report(make_result(settings={"command": "sobolev select a.csv --target '5 %'"}))
+    assert "</span> &#x27;5 %&#x27;" in page  # a plain space: the command can be copied

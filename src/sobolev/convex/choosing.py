@@ -21,8 +21,8 @@ from sobolev.convex.feature_maps import (
     PolynomialMap,
     SizedMap,
 )
+from sobolev.convex.fitting import row_risk
 from sobolev.convex.parts import PartsMap
-from sobolev.criterion import risk
 
 # With more rows, an iteration with landmarks costs more than one with Fourier features and does
 # not rank better.
@@ -54,8 +54,8 @@ class BestMap(SizedMap):
     """The maps of good held-out risk: linear, parts or landmarks; ``feature_map="best"``.
 
     Each map is cross-validated with its own lam, and those that are clearly worse are left out. The
-    critic is the sum of the others with equal weights, after refits with those that did best on the
-    rows since. More than 5,000 rows get Fourier features.
+    critic is the mean of the others; in the refits of a test it is the weighted mean that would
+    have done best on the rows tested so far. More than 5,000 rows get Fourier features.
 
     Parameters
     ----------
@@ -151,9 +151,8 @@ class Contest:
         B = np.einsum("Knk,Lnk,n->KL", h, h, weights, optimize=True)
         if self.a is not None and self.B is not None:
             a, B = self.a + a, self.B + B
-        risks = risk(np.sum(h * psi, axis=2), np.sum(h**2, axis=2), rho)
-        both = zip(self.rivals, risks, strict=True)
-        rivals = [rival.judged(own, weights) for rival, own in both]
+        both = zip(self.rivals, h, strict=True)
+        rivals = [rival.judged(row_risk(own, psi, rho), weights) for rival, own in both]
         return Contest(tuple(rivals), a, B)
 
     def weights(self, rho: float) -> Array:

@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from sobolev._parameters import check_count
 from sobolev._sample import Sample
@@ -36,8 +36,8 @@ PAIR_METRIC = 1.5
 # A pair is taken if the squared z-scores of its three simplest products add up to more than this:
 # among pairs that do not matter, one in two hundred.
 PAIR_SCORE = 12.8
-# A pair of columns without effects of their own needs a score that so many pairs of all reach by
-# chance.
+# A pair of columns without effects of their own needs a score that only so many of all pairs reach
+# by chance.
 SPARE_PAIRS = 4
 # Roughness of functions that the rows do not show, so that they come last.
 LOST_ROUGHNESS = 1e6
@@ -121,7 +121,7 @@ class PartsMap(MapSpec):
         if not first.size:
             return []
         chance = 2 * SPARE_PAIRS / (metric.size * (metric.size - 1))
-        least = max(PAIR_SCORE, float(chi2.isf(min(chance, 1.0), 3)))
+        least = max(PAIR_SCORE, float(chdtri(3, min(chance, 1.0))))
         asked = np.where(strong[most[first]] & strong[most[second]], PAIR_SCORE, least)
         pairs: list[tuple[int, int]] = []
         for _ in range(PAIR_PASSES):
@@ -140,20 +140,21 @@ class PartsMap(MapSpec):
     def _pair_columns(self, X: Array, metric: Array, p: Array, psi: Array) -> Index:
         """The columns among which pairs are chosen, in order.
 
-        Those with a metric, and those whose products with another column agree best with the
+        Those of largest metric, then those whose products with another column agree best with the
         response.
         """
-        n_wanted = min(self.pair_columns, metric.size)
-        most = np.lexsort((-_best_products(X, p, psi), -metric))[:n_wanted]
-        return np.sort(most)
+        if metric.size <= self.pair_columns:
+            return np.arange(metric.size)
+        most = np.lexsort((-_best_products(X, p, psi), -metric))
+        return np.sort(most[: self.pair_columns])
 
 
 def _best_products(X: Array, p: Array, psi: Array) -> Array:
     """The largest squared correlation of the products of each column with the response."""
-    weighted = p[:, None] * X
-    spread = weighted.T @ X  # of independent columns: the product of their variances
-    spread = np.outer(np.diag(spread), np.diag(spread))
-    score = sum((X.T @ (r[:, None] * weighted)) ** 2 for r in psi.T) / np.maximum(spread, 1e-300)
+    weighted, variance = p[:, None] * X, p @ X**2
+    score = sum((X.T @ (r[:, None] * weighted)) ** 2 for r in psi.T)
+    # The variance of a product of independent columns is the product of their variances.
+    score = score / np.maximum(np.outer(variance, variance), 1e-300)
     np.fill_diagonal(score, 0.0)
     return np.asarray(score.max(axis=0))
 

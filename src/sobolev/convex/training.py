@@ -178,7 +178,7 @@ def train(
             contest = Contest(tuple(rivals))
         if settings.screen is not None:  # each map has candidate columns of its own
             contest = Contest((contest.best,))
-        best, is_open_map = contest.best, isinstance(settings.map, BestMap)
+        best, has_rivals = contest.best, isinstance(settings.map, BestMap)
         choosing = estimator.tau == "auto" and is_open(data, settings)
         settings = replace(settings, map=best.map)
         if choosing:
@@ -195,15 +195,19 @@ def train(
             for rival in contest.rivals
         ]
     store_fit(estimator, fit, settings, best.lam, risks)
-    if is_open_map:
-        estimator._contest = contest.with_critics([each.critic() for each in fits])
-    if len(fits) > 1:
-        _store_mixture(estimator, settings, fits, contest.weights(settings.rho))
+    if has_rivals:
+        critics = [each.critic() for each in fits]
+        estimator._contest = contest.with_critics(critics)
+        if len(critics) > 1:
+            weights = contest.weights(settings.rho)
+            estimator.critic_ = mixed(critics, weights)
+            _store_mean_importances(estimator, settings, fits, weights)
 
 
-def _store_mixture(estimator: Any, settings: Settings, fits: Sequence[Fit], weights: Array) -> None:
-    """Store the weighted sum of several fits, and the weighted mean of their importances."""
-    estimator.critic_ = mixed([each.critic() for each in fits], weights)
+def _store_mean_importances(
+    estimator: Any, settings: Settings, fits: Sequence[Fit], weights: Array
+) -> None:
+    """Store the weighted mean of the importances of several fits."""
     own = [settings.feature_importances(each.solution) for each in fits]
     varying = estimator.standardizer_.varying
     estimator.feature_importances_ = spread(np.average(own, axis=0, weights=weights), varying)

@@ -53,6 +53,7 @@ STATISTICS = {
     "rank": ("", ""),
 }
 _OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*")
+_PER_CENT = re.compile(r"(?<=\d) %")
 _LABELS = {
     "name": "data",
     "rows_dropped": "rows removed",
@@ -75,8 +76,12 @@ def levels(fdr: float | None) -> list[float]:
 
 def unbroken(words: str) -> str:
     """Escaped; a number and its per cent sign, and an option of a command, stay on one line."""
-    kept = escape(words).replace(" %", "\N{NO-BREAK SPACE}%")
-    return _OPTION.sub(r'<span class="option">\g<0></span>', kept)
+    return _PER_CENT.sub("\N{NO-BREAK SPACE}%", _copied(words))
+
+
+def _copied(words: str) -> str:
+    """Escaped, with options on one line, and no other characters than given: to be copied."""
+    return _OPTION.sub(r'<span class="option">\g<0></span>', escape(words))
 
 
 def tiles(result: SelectionResult) -> str:
@@ -330,7 +335,7 @@ def listed(facts: Mapping[str, Any]) -> str:
     """Facts as a list of names and values."""
     rows = "".join(
         f"<dt>{escape(_LABELS.get(str(k), str(k).replace('_', ' ')))}</dt>"
-        f"<dd>{unbroken(_shown(v))}</dd>"
+        f"<dd>{_copied(_shown(v))}</dd>"
         for k, v in facts.items()
     )
     return f"<dl>{rows}</dl>"
